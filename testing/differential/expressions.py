@@ -1,5 +1,6 @@
-"""Expressions of every type."""
+"""Expressions of every type: operators and syntax, and calls of the functions in the table of functions."""
 
+import functions
 from trees import N
 from values import NUMBERS, OIDS, TIMES, TYPES, VALUES
 
@@ -83,14 +84,12 @@ class Expressions:
         if r == 4:
             return N(kind, "(", e(kind), d.choice([" / ", " % "]), "NULLIF(", e(kind), f", 0::{TYPES[kind]}))")
         if r == 5:
-            return N(kind, "abs(", e(kind), ")")
+            return functions.call(d, kind, e)
         if r == 6:
             return N(kind, "(- ", e(kind), ")")
         if r == 7:
             return N(kind, "CAST(", e(d.choice(NUMBERS)), f" AS {TYPES[kind]})")
-        if r == 8:
-            return N(kind, "mod(", e(kind), ", ", f"{d.choice([2, 3, -3])}::{TYPES[kind]})")
-        return None
+        return functions.call(d, kind, e)
 
     def of_i2(self, e, scope, depth):
         return self.ints("i2", e)
@@ -101,11 +100,10 @@ class Expressions:
         if r < 6:
             return self.ints("i4", e)
         return [
-            lambda: N("i4", "length(", e("text"), ")"), lambda: N("i4", "octet_length(", e("text"), ")"),
-            lambda: N("i4", d.choice(["strpos(", "strpos("]), e("text"), ", ", e("text"), ")"), lambda: N("i4", "position(", e("text"), " in ", e("text"), ")"),
-            lambda: N("i4", "(", e("date"), " - ", e("date"), ")"), lambda: N("i4", "ascii(", e("text"), ")"),
-            lambda: N("i4", "sign(", e("i4"), ")::int"), lambda: N("i4", "extract(", d.choice(["year", "month", "day", "dow", "doy", "week", "quarter", "isodow", "isoyear"]), " from ", e(d.choice(TIMES)), ")::int"),
-        ][d.randint(0, 7)]()
+            lambda: functions.call(d, "i4", e), lambda: functions.call(d, "i4", e), lambda: N("i4", "position(", e("text"), " in ", e("text"), ")"),
+            lambda: N("i4", "(", e("date"), " - ", e("date"), ")"), lambda: N("i4", "sign(", e("i4"), ")::int"),
+            lambda: N("i4", "extract(", d.choice(["year", "month", "day", "dow", "doy", "week", "quarter", "isodow", "isoyear"]), " from ", e(d.choice(TIMES)), ")::int"),
+        ][d.randint(0, 5)]()
 
     def of_i8(self, e, scope, depth):
         d = self.draw
@@ -121,7 +119,7 @@ class Expressions:
             return N("num", "(", e("num"), d.choice([" + ", " - ", " * "]), e(d.choice(["num", "num", "i4", "i8"])), ")")
         return [
             lambda: N("num", "(", e("num"), " / NULLIF(", e("num"), ", 0))"), lambda: N("num", "(", e("num"), " % NULLIF(", e("num"), ", 0))"),
-            lambda: N("num", d.choice(["abs", "floor", "ceil", "sign", "trunc", "round"]), "(", e("num"), ")"), lambda: N("num", d.choice(["round", "trunc"]), "(", e("num"), f", {d.choice([0, 1, 2, -1, 5])})"),
+            lambda: functions.call(d, "num", e), lambda: functions.call(d, "num", e),
             lambda: N("num", e(d.choice(NUMBERS[:4])), "::numeric"), lambda: N("num", "CAST(", e(d.choice(NUMBERS)), " AS numeric(12,3))"),
             lambda: N("num", "(- ", e("num"), ")"), lambda: N("num", "extract(", d.choice(["epoch", "second", "year", "microseconds"]), " from ", e(d.choice(["date", "ts", "tz", "iv"]) if False else d.choice(["ts", "tz"])), ")"),
         ][d.randint(0, 7)]()
@@ -132,7 +130,7 @@ class Expressions:
         if r < 4:
             return N("f8", "(", e("f8"), d.choice([" + ", " - ", " * "]), e(d.choice(["f8", "f8", "i4", "f4"])), ")")
         return [
-            lambda: N("f8", "(", e("f8"), " / NULLIF(", e("f8"), ", 0))"), lambda: N("f8", d.choice(["abs", "floor", "ceil", "sign", "trunc", "round"]), "(", e("f8"), ")"),
+            lambda: N("f8", "(", e("f8"), " / NULLIF(", e("f8"), ", 0))"), lambda: functions.call(d, "f8", e),
             lambda: N("f8", "CAST(", e(d.choice(NUMBERS)), " AS double precision)"), lambda: N("f8", "sqrt(abs(", e("f8"), "))"),
         ][d.randint(0, 3)]()
 
@@ -142,17 +140,17 @@ class Expressions:
     def of_text(self, e, scope, depth):
         d = self.draw
         t = lambda: e("text")
+        if d.p(45):
+            return functions.call(d, "text", e)
         return [
-            lambda: N("text", "(", t(), " || ", t(), ")"), lambda: N("text", "(", t(), " || ", self.shown(e, self.draw.choice(["i4", "vc", "text", "date", "num"])), ")"), lambda: N("text", d.choice(["upper", "lower", "trim", "ltrim", "rtrim", "reverse", "initcap", "md5"]), "(", t(), ")"),
-            lambda: N("text", "substr(", t(), f", {d.randint(-1, 3)}, {d.randint(0, 3)})"), lambda: N("text", "substring(", t(), f" from {d.randint(-2, 3)}", N("opt", f" for {d.randint(0, 3)}"), ")"),
-            lambda: N("text", d.choice(["left", "right"]), "(", t(), f", {d.randint(-3, 3)})"), lambda: N("text", "replace(", t(), ", ", t(), ", ", t(), ")"),
-            lambda: N("text", d.choice(["lpad", "rpad"]), "(", t(), f", {d.randint(-1, 6)}", N("opt", ", ", t()), ")"), lambda: N("text", "split_part(", t(), ", ", t(), f", {d.choice([1, 2, -1, 3])})"),
-            lambda: N("text", "repeat(", t(), f", {d.randint(-1, 3)})"), lambda: N("text", "concat(", N("list", ", ", t(), self.shown(e, self.kind()), t()), ")"), lambda: N("text", "concat_ws(", N("list", ", ", t(), t(), t()), ")"),
-            lambda: N("text", "CAST(", self.shown(e, self.draw.choice(["i4", "i8", "num", "bool", "date", "ts", "uuid", "text", "vc", "f8", "iv", "time", "tz"])), " AS text)"), lambda: N("text", "translate(", t(), ", ", t(), ", ", t(), ")"),
-            lambda: N("text", "btrim(", t(), ", ", t(), ")"), lambda: N("text", e("vc"), "::varchar(1)::text"), lambda: N("text", "overlay(", t(), " placing ", t(), f" from {d.randint(1, 3)}", N("opt", f" for {d.randint(0, 2)}"), ")"),
-            lambda: N("text", "chr(", f"{d.choice([65, 233, 26085])}", ")"), lambda: N("text", "to_hex(", e("i4"), ")"), lambda: N("text", "encode(", e("bytea"), f", '{d.choice(['hex', 'base64'])}')"),
+            lambda: N("text", "(", t(), " || ", t(), ")"), lambda: N("text", "(", t(), " || ", self.shown(e, self.draw.choice(["i4", "vc", "text", "date", "num"])), ")"),
+            lambda: N("text", "trim(", t(), ")"), lambda: N("text", "substring(", t(), f" from {d.randint(-2, 3)}", N("opt", f" for {d.randint(0, 3)}"), ")"),
+            lambda: N("text", "concat(", N("list", ", ", t(), self.shown(e, self.kind()), t()), ")"), lambda: N("text", "concat_ws(", N("list", ", ", t(), t(), t()), ")"),
+            lambda: N("text", "CAST(", self.shown(e, self.draw.choice(["i4", "i8", "num", "bool", "date", "ts", "uuid", "text", "vc", "f8", "iv", "time", "tz"])), " AS text)"),
+            lambda: N("text", e("vc"), "::varchar(1)::text"), lambda: N("text", "overlay(", t(), " placing ", t(), f" from {d.randint(1, 3)}", N("opt", f" for {d.randint(0, 2)}"), ")"),
+            lambda: N("text", "encode(", e("bytea"), f", '{d.choice(['hex', 'base64'])}')"),
             lambda: N("text", "regexp_replace(", t(), f", '{d.choice(['a', '[a-b]+', '^.', 'b$', '(a)(b)?'])}', '{d.choice(['x', '', '[&]'])}'", N("opt", f", '{d.choice(['g', 'i', 'gi'])}'"), ")"),
-        ][d.randint(0, 20)]()
+        ][d.randint(0, 10)]()
 
     def of_vc(self, e, scope, depth):
         return N("vc", "CAST(", e("text"), f" AS varchar({self.draw.choice([1, 3, 20])}))")
@@ -199,7 +197,7 @@ class Expressions:
             kind = self.kind()
             return N("bool", "(", e(kind), d.choice([" = ANY ", " <> ALL ", " < ANY ", " >= ALL "]), "(ARRAY[", N("list", ", ", *[self.literal(kind) for _ in range(d.randint(1, 3))]), "]))")
         if r < 81:
-            return N("bool", "starts_with(", e("text"), ", ", e("text"), ")")
+            return functions.call(d, "bool", e)
         if self.tables and depth > 1:
             return self.condition_subquery(e, scope, depth - 1)
         return None
@@ -239,7 +237,7 @@ class Expressions:
 
     def of_bytea(self, e, scope, depth):
         d = self.draw
-        return [lambda: N("bytea", "(", e("bytea"), " || ", e("bytea"), ")"), lambda: N("bytea", "substr(", e("bytea"), ", 1, 1)") if d.p(20) else None][d.randint(0, 1)]()
+        return [lambda: N("bytea", "(", e("bytea"), " || ", e("bytea"), ")"), lambda: functions.call(d, "bytea", e)][d.randint(0, 1)]()
 
     # -------- aggregates
 

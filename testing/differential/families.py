@@ -11,6 +11,7 @@ import argparse
 import itertools
 import re
 
+from functions import EXAMPLES
 from sides import Side, near
 
 FAMILIES = {}
@@ -1592,6 +1593,8 @@ select sum(9223372036854775807) from w1
 select avg(v), sum(n), stddev(v) from w1
 """)
 
+
+FAMILIES["table of functions"] = EXAMPLES
 
 FORMS = ("constants", "folded", "columns", "joined", "condition")
 OPERAND = re.compile(r"\{((?:'(?:[^']|'')*'|E'(?:[^']|'')*'|[^'{}:])*?)::([a-z0-9 ()\[\],]+)\}")

@@ -1,18 +1,59 @@
 #!/usr/bin/env bash
-# Plants bugs in a copy of an engine, one at a time, and sees whether its tests notice.
+# Plants bugs in a copy of an engine, one at a time, and reports whether the engine's tests find them.
 #
-#   testing/planted/plant.sh ENGINE [NAME...]                all bugs of ENGINE.mutations, or those named; see below for the engines
-#   testing/planted/plant.sh kv|pool --schedules [NAME...]   those of kv.schedules.mutations, under explored schedules
+#   testing/planted/plant.sh ENGINE [NAME...]                the bugs of ENGINE.mutations, or the named ones
+#   testing/planted/plant.sh kv|pool --schedules [NAME...]   those of ENGINE.schedules.mutations, under explored schedules
+#   testing/planted/plant.sh --check                         only check that every bug still fits the sources
 #
-# Every bug is built in behind a name that the test programs are given in their environment, so that one build does for all.
-# The tests are first run with none of them and must pass. Ends with 1 if a bug was not found. SCRATCH is where the copy
-# and its build go; REVISION is what is copied, HEAD unless set; SECONDS_MAX is how long a test may take before that
-# counts as found, unless the bug says so itself. While the file WAIT_FOR is there, nothing is begun.
+# All bugs are built into one copy. Each is switched on by its name in the environment of the test program, so one
+# build serves them all. The tests run without a bug first and must pass. Exit status 1: a bug was not found.
+# A bug counts as found by an assertion if a test program stopped in the engine's own code, or if the engine returned
+# an `Error::Bug`; otherwise a test's own check found it.
 #
-# Lists: `@ NAME | WHERE | SECONDS`, a file, and what to replace in it. WHERE is a program of tests and a filter, as in
-# `lib:memtable::`; the program is `faults` where none is named, and SECONDS may be left out.
+# Variables: SCRATCH, the folder of the copy and its build; REVISION, the commit to copy (default HEAD); SECONDS_MAX, the
+# time limit of a test program, which counts as found when it is exceeded (default 600); WAIT_FOR, a file: no test
+# starts while it exists.
+#
+# Lists: `@ NAME | PROGRAM:FILTER | SECONDS`, the file, the text to replace and its replacement. PROGRAM is a test
+# program, `faults` by default (`log` for wal, `shuttle` under schedules), FILTER selects its tests, as in
+# `lib:memtable::`. SECONDS is optional and overrides SECONDS_MAX.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+
+# apply LIST TREE: replaces the texts of LIST in the files under TREE. Fails if a text is missing or occurs twice.
+apply() {
+  perl -0777 -e '
+    my ($list, $tree) = @ARGV; my (%before, $count, $failed) = ();
+    sub fail { print STDERR "$list: @_\n"; $failed = 1 }
+    open my $in, "<", $list or die; my $text = <$in>;
+    while ($text =~ /^@ (\S+) \| [^\n]+\n(\S+)\n<<<<\n(.*?)\n====\n(.*?)\n>>>>$/msg) {
+      my ($name, $file, $old, $new) = ($1, $2, $3, $4);
+      $count++;
+      open my $f, "<", "$tree/$file" or do { fail("$name: no file $file"); next };
+      my $source = <$f>; close $f;
+      $before{$file} //= $source;
+      my $times = () = $before{$file} =~ /\Q$old\E/g;
+      my $at = index($source, $old);
+      if ($times != 1 || $at < 0) { fail("$name: $file has the text to replace $times times, expected once"); next }
+      substr($source, $at, length $old) = $new;
+      open $f, ">", "$tree/$file" or die; print $f $source; close $f;
+    }
+    my $headings = () = $text =~ /^@ /mg;
+    fail("$headings headings, but $count bugs could be read") if $headings != $count;
+    exit($failed ? 2 : 0);' "$1" "$2"
+}
+
+if [ "${1:-}" = --check ]; then
+  scratch="$(mktemp -d)"
+  trap 'rm -rf "$scratch"' EXIT
+  failed=0
+  for list in testing/planted/*.mutations; do
+    rm -rf "$scratch/crates" && cp -r crates "$scratch/"
+    apply "$list" "$scratch" || failed=1
+  done
+  exit "$failed"
+fi
+
 engine="${1:-}"
 case "$engine" in
   kv) crates="kv wal" programs=(--lib --test faults --test limits) ;;
@@ -22,12 +63,14 @@ case "$engine" in
   hash) crates="hash" programs=(--lib --test table_faults) ;;
   index) crates="index" programs=(--lib) ;;
   sim) crates="sim" programs=(--lib) ;;
+  lsm-policy) crates="lsm-policy" programs=(--lib) ;;
   workload) crates="workload" programs=(--lib) ;;
-  *) echo "planted: which engine? kv, pool, table, wal, hash, index, sim or workload" >&2; exit 2 ;;
+  sql) crates="sql" programs=(--lib --test it) ;;
+  *) echo "planted: which engine? kv, pool, table, wal, hash, index, lsm-policy, sim, workload or sql" >&2; exit 2 ;;
 esac
 shift
 list="testing/planted/$engine.mutations" default=faults
-[ "$engine" != wal ] || default=log
+case "$engine" in wal) default=log ;; sql) default=it ;; esac
 if [ "${1:-}" = --schedules ]; then
   shift
   list="testing/planted/$engine.schedules.mutations" programs=(--lib --test shuttle) default=shuttle
@@ -44,7 +87,7 @@ pause() {
   while [ -n "${WAIT_FOR:-}" ] && [ -e "$WAIT_FOR" ]; do sleep 10; done
 }
 
-# What a mutation asks: is this one switched on?
+# Each planted bug asks whether it is switched on.
 for crate in $crates; do
   cat >>"$tree/crates/$crate/src/lib.rs" <<'RUST'
 
@@ -57,20 +100,7 @@ pub(crate) fn planted(name: &str) -> bool {
 }
 RUST
 done
-perl -0777 -e '
-  my ($list, $tree) = @ARGV; my %before;
-  open my $in, "<", $list or die; my $text = <$in>;
-  while ($text =~ /^@ (\S+) \| [^\n]+\n(\S+)\n<<<<\n(.*?)\n====\n(.*?)\n>>>>$/msg) {
-    my ($name, $file, $old, $new) = ($1, "$tree/$2", $3, $4);
-    open my $f, "<", $file or die "$name: no $file\n"; my $source = <$f>; close $f;
-    my $at = index($source, $old);
-    die "$name: what it replaces is not in $file any more\n" if $at < 0;
-    $before{$file} //= $source;
-    my $count = () = $before{$file} =~ /\Q$old\E/g;
-    die "$name: what it replaces is in $file $count times\n" if $count > 1;
-    substr($source, $at, length $old) = $new;
-    open $f, ">", $file or die; print $f $source; close $f;
-  }' "$list" "$tree"
+apply "$list" "$tree"
 
 export CARGO_TARGET_DIR="$scratch/target" CARGO_PROFILE_DEV_OPT_LEVEL=1 RUST_BACKTRACE=0
 pause
@@ -81,13 +111,13 @@ declare -A path
 while read -r program; do
   name="$(basename "$program")"
   name="${name%-*}"
-  path["${name/cairn_$engine/lib}"]="$program"
+  path["${name/cairn_${engine//-/_}/lib}"]="$program"
 done < <(perl -ne 'print "$1\n" if /"executable":"([^"]+)"/' "$scratch/build.json")
 
-# try NAME WHERE SECONDS: runs the tests with a bug planted; true if they pass.
+# try NAME WHERE SECONDS: runs the tests with a bug switched on; true if they pass.
 try() {
   local program="$default" filter="$2"
-  # A colon, and no two: `basics::` is a module of the program that is asked anyway.
+  # A single colon: `basics::` is a module of the default program.
   if [[ "$filter" =~ ^([a-z_]+):([^:].*)?$ ]]; then
     program="${BASH_REMATCH[1]}" filter="${BASH_REMATCH[2]}"
   fi
@@ -95,29 +125,38 @@ try() {
   (cd "$tree/crates/$engine" && CAIRN_PLANTED="$1" timeout "$3" "${path[$program]}" -q "$filter" >"$scratch/$1.log" 2>&1)
 }
 
-# The tests that failed; where schedules are explored, with how many of them that took.
-who_found() {
+# finders LOG: the tests that failed; under explored schedules, with the number of schedules.
+finders() {
   perl -ne '
     if (/^(\S+) --- FAILED$/) { push @before, $1 }
     if (/^---- (\S+) stdout/) { $test = $1; push @all, $test }
     $count{$test} += $1 if $test && /: (\d+) schedules, /;
     END {
       my @said = map { $_ . ($count{$_} ? " ($count{$_} schedules)" : "") } sort { ($count{$a} // 0) <=> ($count{$b} // 0) } @all;
-      # One that was stopped tells no more of the others than that they failed.
+      # After a timeout, only the names of the tests that had failed before are known.
       @said = (@before, "a test that did not end") if !@said;
       print join(" ", @said), "\n";
     }' "$1"
 }
 
+# assertion LOG: the engine's own check that stopped a test, as FILE:LINE, or nothing.
+assertion() {
+  perl -ne '
+    if (/panicked at (crates\/\w+\/)?(src\/\S+?):(\d+):\d+:/) {
+      my ($file, $line) = ($2, $3);
+      if ($file !~ /(^|\/)(tests|testing)(\/|\.rs)|_tests?\.rs/) { print "$file:$line\n"; exit }
+    }
+    if (/bug in Cairn at (?:\S*?crates\/\w+\/)?(src\/\S+?):(\d+)/) { print "$1:$2\n"; exit }' "$1"
+}
+
 mapfile -t bugs < <(perl -ne 'print "$1 $2 ", $3 // "-", "\n" if /^@ (\S+) \| (\S+)(?: \| (\d+))?$/' "$list")
-[ "${#bugs[@]}" -eq "$(grep -c '^@ ' "$list")" ] || { echo "planted: a heading of $list is not understood" >&2; exit 2; }
 if [ $# -eq 0 ]; then
-  echo "planted: none, which must pass"
+  echo "planted: no bug; the tests must pass"
   for where in $(printf '%s\n' "${bugs[@]}" | cut -d' ' -f2 | sort -u); do
     try none "$where" "$limit" || { tail -20 "$scratch/none.log" >&2; exit 2; }
   done
 fi
-missed=0 found=0
+missed=0 found=0 asserted=0
 for bug in "${bugs[@]}"; do
   read -r name where seconds <<<"$bug"
   if [ $# -gt 0 ] && [[ " $* " != *" $name "* ]]; then
@@ -128,9 +167,11 @@ for bug in "${bugs[@]}"; do
     echo "NOT FOUND  $name, by $where"
     missed=$((missed + 1))
   else
-    echo "found      $name, by $(who_found "$scratch/$name.log")"
+    by="$(assertion "$scratch/$name.log")"
+    [ -z "$by" ] || asserted=$((asserted + 1))
+    echo "found      $name, by ${by:+the assertion at $by, in }$(finders "$scratch/$name.log")"
     found=$((found + 1))
   fi
 done
-echo "planted: $found found, $missed not found"
+echo "planted: $found found, $asserted of them by assertions; $missed not found"
 [ "$missed" -eq 0 ]

@@ -1,19 +1,19 @@
-/** Asking the server. */
+/** Requests to the server. */
 
-/** What a server says of a request that it does not answer. */
+/** A request that the server refused, with its reason. */
 export class Refused extends Error {
   constructor(what: string, readonly status: number, readonly more: { kind?: string; file?: string; offset?: number } = {}) { super(what); }
 }
 
-/** That nobody is there. */
+/** The message if there is no answer. */
 export const SILENT = "the server does not answer";
 
-/** An answer as JSON, or why there is none. */
+/** Returns the answer as JSON. Throws {@link Refused}. */
 export async function ask<T>(path: string, body?: unknown): Promise<T> {
   return JSON.parse(await askText(path, body)) as T;
 }
 
-/** An answer as it is, or why there is none. */
+/** Returns the answer as text. Throws {@link Refused}. */
 export async function askText(path: string, body?: unknown): Promise<string> {
   const silent = () => { throw new Refused(SILENT, 0); };
   const answer = await send(path, body).catch(silent), text = await answer.text().catch(silent);
@@ -24,7 +24,7 @@ export async function askText(path: string, body?: unknown): Promise<string> {
   throw new Refused(error || answer.statusText, answer.status, more);
 }
 
-/** A request. What changes something carries a header that pages of other sites cannot send. */
+/** Sends a request. One with side effects has a header that pages of other sites cannot send. */
 function send(path: string, body?: unknown): Promise<Response> {
   if (body === undefined) return fetch(path);
   return fetch(path, { method: "POST", headers: { "x-cairn": "page", "content-type": "text/plain" }, body: typeof body === "string" ? body : JSON.stringify(body) });

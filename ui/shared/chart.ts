@@ -6,7 +6,7 @@ export const COLOURS = ["#1f7ab8", "#c2661a", "#4b8b5a", "#a4508b", "#8a7a1f", "
 
 const colour = (name: string) => () => getComputedStyle(document.documentElement).getPropertyValue(name);
 
-/** A figure in as few signs as do. */
+/** Formats a figure briefly, with three digits. */
 export function short(value: number): string {
   const size = Math.abs(value);
   for (const [unit, name] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]] as const) if (size >= unit) return `${Number((value / unit).toPrecision(3))}${name}`;
@@ -19,7 +19,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show
 
 export interface Look { title: string; names: string[]; height: number; isTime?: boolean; points?: boolean }
 
-/** A chart in a box. It is drawn when it is given lines, and done with when it has left the page. */
+/** A chart in a box. It is destroyed when it leaves the page. */
 export class Chart {
   readonly element: HTMLElement;
   private readonly plot: uPlot;
@@ -34,7 +34,7 @@ export class Chart {
       axes: [{ ...axis, size: 28 }, left], cursor: { show: false },
     }, [[], ...look.names.map(() => [])] as unknown as uPlot.AlignedData, this.element);
     const sizes = new ResizeObserver(() => {
-      // What leaves the page has no size any more, so this is told of it.
+      // An element that leaves the page loses its size, which calls this observer.
       if (!this.element.isConnected) {
         sizes.disconnect();
         shown.delete(this.plot);
@@ -48,7 +48,7 @@ export class Chart {
     sizes.observe(this.element);
   }
 
-  /** Draws lines over what is below them. */
+  /** Draws lines over the values of the horizontal axis. */
   draw(below: number[], lines: (number | null)[][]): void {
     this.plot.setData([below, ...lines] as uPlot.AlignedData);
   }

@@ -1,4 +1,4 @@
-/** Elements, and figures for people. */
+/** Elements, and formatted figures. */
 
 type Child = Node | string | number | null | undefined | false;
 type Properties = { [name: string]: string | number | boolean | ((event: Event) => void) | undefined };
@@ -38,6 +38,6 @@ export function bytes(value: number): string {
 
 export const micros = (us: number): string => us <= 0 ? "–" : us < 1000 ? `${us.toFixed(1)} µs` : `${(us / 1000).toFixed(1)} ms`;
 export const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
-/** A share as a length of CSS, which takes no space before the sign: what a reader sees is no length. */
+/** A share as a CSS length, which has no space before the sign, unlike {@link percent}. */
 export const cssPercent = (share: number): string => `${(Math.min(1, Math.max(0, share)) * 100).toFixed(2)}%`;
 export const count = (value: number): string => value.toLocaleString("en-US");

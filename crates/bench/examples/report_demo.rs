@@ -11,8 +11,8 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
+use cairn_bench::core::results::{Case, Contender, Measurement, Probe, Run, SCHEMA_VERSION};
 use cairn_bench::report::render_html;
-use cairn_bench::results::{Case, Contender, Measurement, Probe, Run, SCHEMA_VERSION};
 use cairn_vfs::{AtomicFile, Fs, StdFs};
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use cairn_bench::catalog;
-use cairn_bench::engine::Compression;
-use cairn_bench::process::Stop;
-use cairn_bench::results::Contender;
-use cairn_bench::runner::job::{DataSource, Effort, Job, JobResult};
-use cairn_bench::runner::worker::{Worker, serve};
-use cairn_bench::scratch::Scratch;
-use cairn_bench::suite_hash::{Matrix, Options, Silent, run_with};
-use cairn_bench::workload::{KeyShape, Lookup, ValueShape};
+use cairn_bench::catalog::{installed, serve};
+use cairn_bench::core::process::Stop;
+use cairn_bench::core::progress::Silent;
+use cairn_bench::core::results::Contender;
+use cairn_bench::core::scratch::Scratch;
+use cairn_bench::core::worker::Worker;
+use cairn_bench::core::workload::{KeyShape, Lookup, ValueShape};
+use cairn_bench::stores::Compression;
+use cairn_bench::suites::hash::job::{Build, DataSource, Effort};
+use cairn_bench::suites::hash::{Matrix, Options, run_with};
 
 fn worker() -> Worker {
     Worker { program: PathBuf::from(env!("CARGO_BIN_EXE_bench_worker")), arguments: Vec::new() }
@@ -40,12 +41,13 @@ fn every_repetition_has_its_process() {
         lookups: vec![Lookup::Present, Lookup::Absent],
     });
     let skipped = Contender::left_out("sparkey-java", "sparkey-java", &cairn_bench::Error::Interrupted);
-    let run = run_with(&options, catalog::all(), Err(&skipped), &Silent, &Stop::default()).unwrap();
+    let run =
+        run_with(&options, installed().constant.all(), Err(&skipped), &Silent, &Stop::default()).unwrap();
     let with = |operation: &str, metric: &str| -> BTreeSet<String> {
         let found = run.measurements.iter().filter(|m| m.case.operation == operation && m.metric == metric);
         found.map(|m| m.contender.clone()).collect()
     };
-    for store in catalog::all().stores {
+    for store in installed().constant.all().stores {
         assert!(with("build", "time").contains(store.name()), "{}", store.name());
         assert!(with("build", "peak memory").contains(store.name()), "{}", store.name());
         for variant in store.variants().into_iter().filter(|variant| variant.suits(Compression::None)) {
@@ -62,7 +64,7 @@ fn every_repetition_has_its_process() {
 #[test]
 fn failures_come_back() {
     let scratch = Scratch::temporary("fresh-test").unwrap();
-    let job = |store: &str| Job::Build {
+    let job = |store: &str| Build {
         data: synthetic(10),
         store: store.to_owned(),
         compression: Compression::None,
@@ -74,10 +76,6 @@ fn failures_come_back() {
     let cat = Worker { program: PathBuf::from("cat"), arguments: Vec::new() };
     let error = cat.run(&job("cairn-sparkey"), &Stop::default()).unwrap_err().to_string();
     assert!(error.contains("gave no valid answer"), "{error}");
-    match worker().run(&job("cairn-sparkey"), &Stop::default()).unwrap() {
-        JobResult::Built(outcome) => {
-            assert!(outcome.seconds > 0.0 && outcome.disk_bytes > 100, "{outcome:?}")
-        }
-        other => panic!("{other:?}"),
-    }
+    let outcome = worker().run(&job("cairn-sparkey"), &Stop::default()).unwrap();
+    assert!(outcome.seconds > 0.0 && outcome.disk_bytes > 100, "{outcome:?}");
 }

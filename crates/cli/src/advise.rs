@@ -4,10 +4,11 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::Arc;
 
 use cairn_bench::advise::{self, Advice, Effort, Options, Question};
-use cairn_bench::probe::ProbeEffort;
-use cairn_bench::process::Stop;
-use cairn_bench::runner::worker::Worker;
-use cairn_bench::suite_kv::Mix;
+use cairn_bench::catalog::installed;
+use cairn_bench::core::probe::ProbeEffort;
+use cairn_bench::core::process::Stop;
+use cairn_bench::core::worker::Worker;
+use cairn_bench::suites::kv::Mix;
 use cairn_trace::Trace;
 use cairn_vfs::Fs;
 use clap::ValueEnum;
@@ -110,6 +111,7 @@ fn options(args: &AdviseArgs) -> Result<Options> {
         EffortArg::Full => Effort { finalists: 6, rounds: 9, load_secs: 400.0, turn_secs: 3.0 },
     };
     Ok(Options {
+        stores: &installed().kv,
         work_dir: work_dir(args.work_dir.as_deref()),
         worker: Some(Worker::this_program()?),
         effort,
@@ -122,7 +124,7 @@ fn options(args: &AdviseArgs) -> Result<Options> {
 /// on a terminal.
 fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
     let mut question = match (&args.workload, &args.trace) {
-        (Some(path), _) => Question::from_json(&read_text(fs, path)?, &name_of(path))?,
+        (Some(path), _) => advise::from_json(&read_text(fs, path)?, &name_of(path), &installed().kv)?,
         (None, Some(path)) => advise::from_trace(path, args.threads)?,
         (None, None) => Question::default(),
     };
@@ -316,7 +318,7 @@ fn failed(error: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use cairn_bench::workload::{Distribution, Durability};
+    use cairn_bench::core::workload::{Distribution, Durability};
 
     use super::*;
 

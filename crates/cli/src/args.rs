@@ -9,7 +9,7 @@ pub mod history;
 pub mod index;
 pub mod kv;
 pub mod manual;
-mod names;
+pub mod names;
 pub mod number;
 pub mod pool;
 mod promise;
@@ -27,8 +27,8 @@ use std::any::TypeId;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use cairn_bench::suite_kv::{Benchmark, KEY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_BYTES_MIN};
-use cairn_bench::workload::{DEFAULT_SEED, Distribution};
+use cairn_bench::core::workload::{DEFAULT_SEED, Distribution};
+use cairn_bench::suites::kv::{Benchmark, KEY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_BYTES_MIN};
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use all::BenchAllArgs;
@@ -335,8 +335,8 @@ pub struct BenchKvArgs {
     /// Seed of all draws and shuffles
     #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED, value_parser = number::whole::<u64>)]
     pub seed: u64,
-    /// Stores to measure [default: cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::store)]
+    /// Stores to measure
+    #[arg(long, help = names::stores_help(), value_name = "NAMES", value_delimiter = ',', value_parser = names::store)]
     pub dbs: Vec<String>,
     /// Modes to measure, see below [default: dkv]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = names::mode)]

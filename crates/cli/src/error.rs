@@ -17,7 +17,7 @@ pub enum Error {
     Sql(#[from] cairn_sql::Error),
     /// A failed statement with its text and place.
     #[cfg(feature = "sql")]
-    #[error("{}", crate::sql::explained(text, error, place.as_deref()))]
+    #[error("{}", crate::statement_error::explained(text, error, place.as_deref()))]
     Statement {
         /// The statement.
         text: String,

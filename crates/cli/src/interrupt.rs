@@ -6,9 +6,9 @@
 //! | without cleanup | default action | the same |
 //! | with unfinished files, see [`unfinished`] | cleans up and ends | the same |
 //! | import, export: [`Interrupt`] | keeps its results or rolls back; a second one ends it at once | the same |
-//! | the lab's runs, the server: [`when_ended`] | end with their results; a second one ends them at once | the same |
-//! | the shell: [`Asked`] | ends the statement, and a script with it | rolls back the statement and ends |
-//! | `trace record`: [`Outlasted`] | left to the program, for which it waits | forwarded to the program |
+//! | lab runs, the server: [`on_end_request`] | end with their results; a second one ends them at once | the same |
+//! | the shell: [`StatementInterrupt`] | ends the statement, and a script with it | rolls back the statement and ends |
+//! | `trace record`: [`ChildSignals`] | left to the program, for which it waits | forwarded to the program |
 //!
 //! SIGHUP is ignored under `nohup`. A thread that waits for input is woken, see [`wait_for_input`].
 //! A command that does not end in time is terminated: the cleanup registered with [`unfinished`]
@@ -22,7 +22,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use cairn_bench::procfs;
+use cairn_bench::core::procfs;
 use cairn_vfs::{Clock, SystemClock};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -35,26 +35,26 @@ pub const EXIT_CODE: u8 = 130;
 /// The time that a command has to end by itself.
 const GRACE: Duration = Duration::from_millis(700);
 /// The time that a signal waits for something that is being created, see [`begin`].
-const BEGINS_WITHIN: Duration = Duration::from_millis(250);
+const CREATION_WAIT: Duration = Duration::from_millis(250);
 /// The time that a started program has to react to a Ctrl-C that it also received.
-const PASSED_ON_AFTER: Duration = Duration::from_millis(400);
+const FORWARD_AFTER: Duration = Duration::from_millis(400);
 
 /// The first signal that asked the command to end; 0 until then.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 /// The current signal action; `None` while the default actions apply.
-static ACT: Mutex<Option<Act>> = Mutex::new(None);
+static ACTION: Mutex<Option<SignalAction>> = Mutex::new(None);
 /// A pipe that holds a byte once the first signal has arrived.
 static WAKE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
 /// The cleanup to run when the command is ended by a signal.
-static UNFINISHED: Mutex<ToPutAway> = Mutex::new(ToPutAway { beginning: 0, undo: Vec::new() });
+static UNFINISHED: Mutex<Cleanups> = Mutex::new(Cleanups { beginning: 0, undo: Vec::new() });
 /// Signalled when a call of [`begin`] has registered its cleanup or failed.
 static HAS_BEGUN: Condvar = Condvar::new();
 static INTERRUPT: OnceLock<Interrupt> = OnceLock::new();
 
-type Act = Box<dyn FnMut(i32) + Send>;
+type SignalAction = Box<dyn FnMut(i32) + Send>;
 type Undo = Box<dyn FnOnce() + Send>;
 
-struct ToPutAway {
+struct Cleanups {
     /// The number of running [`begin`] calls. Their files may exist without a registered cleanup.
     beginning: usize,
     undo: Vec<(u64, Undo)>,
@@ -96,9 +96,9 @@ where
     static NEXT: AtomicU64 = AtomicU64::new(0);
     end_at_signals()?;
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    to_put_away().beginning += 1;
+    cleanups().beginning += 1;
     let made = make();
-    let mut list = to_put_away();
+    let mut list = cleanups();
     list.beginning -= 1;
     let made = made.map(|(made, undo)| {
         list.undo.push((id, Box::new(undo)));
@@ -108,19 +108,19 @@ where
     made
 }
 
-fn to_put_away() -> MutexGuard<'static, ToPutAway> {
+fn cleanups() -> MutexGuard<'static, Cleanups> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        to_put_away().undo.retain(|(id, _)| *id != self.0);
+        cleanups().undo.retain(|(id, _)| *id != self.0);
     }
 }
 
 /// Runs all registered cleanups and exits the process.
 pub fn end_now() -> ! {
-    let waited = HAS_BEGUN.wait_timeout_while(to_put_away(), BEGINS_WITHIN, |list| list.beginning > 0);
+    let waited = HAS_BEGUN.wait_timeout_while(cleanups(), CREATION_WAIT, |list| list.beginning > 0);
     let (mut list, _) = waited.unwrap_or_else(PoisonError::into_inner);
     let undo = std::mem::take(&mut list.undo);
     drop(list);
@@ -129,7 +129,7 @@ pub fn end_now() -> ! {
 }
 
 /// Stores the first signal that ends the command, and wakes a thread that waits for input.
-fn ended_by(signal: i32) {
+fn record_end(signal: i32) {
     if FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         && let Some((_, writer)) = WAKE.get()
     {
@@ -190,25 +190,25 @@ pub fn wait_for_input<T>(_: &T) -> io::Result<()> {
 /// Calls `act` on Ctrl-C, on SIGTERM and when the terminal is closed, on a separate thread. `act`
 /// is told whether the request is repeated. SIGHUP never counts as repeated, because a shell also
 /// passes it on, so that one process may get it twice. May be called once per process.
-pub fn when_ended(mut act: impl FnMut(Again) + Send + 'static) -> Result<()> {
+pub fn on_end_request(mut act: impl FnMut(IsRepeated) + Send + 'static) -> Result<()> {
     let mut asked = false;
-    when(move |signal| {
+    set_action(move |signal| {
         let again = asked && signal != SIGHUP;
         asked = true;
-        ended_by(signal);
-        act(Again(again));
+        record_end(signal);
+        act(IsRepeated(again));
     })
 }
 
 /// Whether the command was asked to end before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Again(pub bool);
+pub struct IsRepeated(pub bool);
 
 /// Sets the action for signals that end a command; it runs on a separate thread and replaces the
 /// former action. There is a single such thread: with one for each caller, a signal during the
 /// switch could be lost.
-fn when(act: impl FnMut(i32) + Send + 'static) -> Result<()> {
-    let mut current = ACT.lock().unwrap_or_else(PoisonError::into_inner);
+fn set_action(act: impl FnMut(i32) + Send + 'static) -> Result<()> {
+    let mut current = ACTION.lock().unwrap_or_else(PoisonError::into_inner);
     if current.is_none() {
         listen()?;
     }
@@ -218,11 +218,11 @@ fn when(act: impl FnMut(i32) + Send + 'static) -> Result<()> {
 
 /// Ends the command on such a signal, unless another action is already set.
 fn end_at_signals() -> Result<()> {
-    let mut current = ACT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut current = ACTION.lock().unwrap_or_else(PoisonError::into_inner);
     if current.is_none() {
         listen()?;
         *current = Some(Box::new(|signal| {
-            ended_by(signal);
+            record_end(signal);
             end_now();
         }));
     }
@@ -233,13 +233,13 @@ fn end_at_signals() -> Result<()> {
 fn listen() -> Result<()> {
     let caught = |error: io::Error| Error::usage(format!("Ctrl-C cannot be caught: {error}"));
     if WAKE.get().is_none() {
-        // Cannot fail: only this function sets it, and calls hold the lock of `ACT`.
+        // Cannot fail: only this function sets it, and calls hold the lock of `ACTION`.
         let _ = WAKE.set(io::pipe().map_err(caught)?);
     }
     let mut signals = Signals::new(ending_signals()).map_err(caught)?;
     let run = move || {
         for signal in signals.forever() {
-            if let Some(act) = &mut *ACT.lock().unwrap_or_else(PoisonError::into_inner) {
+            if let Some(act) = &mut *ACTION.lock().unwrap_or_else(PoisonError::into_inner) {
                 act(signal);
             }
         }
@@ -269,7 +269,7 @@ impl Interrupt {
         }
         let asked = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&asked);
-        when_ended(move |Again(again)| {
+        on_end_request(move |IsRepeated(again)| {
             if again {
                 end_now();
             }
@@ -299,7 +299,7 @@ impl Interrupt {
 
 /// Signal handling while waiting for a child program.
 #[derive(Debug)]
-pub struct Outlasted {
+pub struct ChildSignals {
     was_pressed: bool,
     events: mpsc::Receiver<Event>,
     sender: mpsc::Sender<Event>,
@@ -311,18 +311,18 @@ enum Event {
     Ended(io::Result<ExitStatus>),
 }
 
-impl Outlasted {
+impl ChildSignals {
     /// Starts to collect signals. Child programs still get their own. May be called once per
     /// process.
-    pub fn catch() -> Result<Outlasted> {
+    pub fn catch() -> Result<ChildSignals> {
         let (sender, events) = mpsc::channel();
         let signals = Mutex::new(sender.clone());
-        when(move |signal| {
+        set_action(move |signal| {
             let sender = signals.lock().unwrap_or_else(PoisonError::into_inner);
             // Fails if the program has ended, which is fine.
             let _ = sender.send(Event::Signal(signal));
         })?;
-        Ok(Outlasted { was_pressed: false, events, sender })
+        Ok(ChildSignals { was_pressed: false, events, sender })
     }
 
     /// Waits for a program. A terminal sends Ctrl-C to all of its programs, this one included. If
@@ -335,7 +335,7 @@ impl Outlasted {
             // Fails if this process ends, which is fine.
             let _ = sender.send(Event::Ended(child.wait()));
         })?;
-        let (mut limit, mut passes_on): (Option<Duration>, Option<i32>) = (None, None);
+        let (mut limit, mut forwards): (Option<Duration>, Option<i32>) = (None, None);
         loop {
             let event = match limit {
                 Some(limit) => self.events.recv_timeout(limit),
@@ -345,16 +345,16 @@ impl Outlasted {
                 Ok(Event::Ended(status)) => return status.map(Some),
                 Ok(Event::Signal(SIGINT)) => {
                     self.was_pressed = true;
-                    (limit, passes_on) = (Some(PASSED_ON_AFTER), Some(SIGINT));
+                    (limit, forwards) = (Some(FORWARD_AFTER), Some(SIGINT));
                 }
                 Ok(Event::Signal(signal)) => {
-                    ended_by(signal);
-                    pass_on(pid, signal);
-                    (limit, passes_on) = (Some(GRACE), None);
+                    record_end(signal);
+                    forward(pid, signal);
+                    (limit, forwards) = (Some(GRACE), None);
                 }
-                Err(RecvTimeoutError::Timeout) => match passes_on.take() {
+                Err(RecvTimeoutError::Timeout) => match forwards.take() {
                     Some(signal) => {
-                        pass_on(pid, signal);
+                        forward(pid, signal);
                         limit = None;
                     }
                     None => return Ok(None),
@@ -372,7 +372,7 @@ impl Outlasted {
 }
 
 #[cfg(unix)]
-fn pass_on(pid: u32, signal: i32) {
+fn forward(pid: u32, signal: i32) {
     use rustix::process::{Pid, Signal, kill_process};
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let signal = match signal {
@@ -387,7 +387,7 @@ fn pass_on(pid: u32, signal: i32) {
 }
 
 #[cfg(not(unix))]
-fn pass_on(_: u32, _: i32) {}
+fn forward(_: u32, _: i32) {}
 
 #[cfg(unix)]
 fn is_by_ctrl_c(ended: ExitStatus) -> bool {
@@ -404,7 +404,7 @@ fn is_by_ctrl_c(_: ExitStatus) -> bool {
 /// user is there to continue. Other signals end both.
 #[cfg(feature = "sql")]
 #[derive(Debug, Clone, Default)]
-pub struct Asked(Arc<Flags>);
+pub struct StatementInterrupt(Arc<Flags>);
 
 #[cfg(feature = "sql")]
 #[derive(Debug, Default)]
@@ -417,20 +417,20 @@ struct Flags {
 }
 
 #[cfg(feature = "sql")]
-impl Asked {
+impl StatementInterrupt {
     /// Calls `stop` on each signal. If the session is not interactive, and on signals other than
     /// Ctrl-C, the process ends too: at once if it waits for input or if the signal is repeated,
     /// else after the statement has been rolled back. May be called once per process.
-    pub fn catch(stop: impl Fn() + Send + 'static) -> Result<Asked> {
-        let asked = Asked::default();
+    pub fn catch(stop: impl Fn() + Send + 'static) -> Result<StatementInterrupt> {
+        let asked = StatementInterrupt::default();
         let flags = Arc::clone(&asked.0);
-        when(move |signal| {
+        set_action(move |signal| {
             // ORDER: set `pressed` before loading `waits`. A reader sets `waits` before it loads
             // `pressed`, so at least one side sees the other.
             let again = flags.pressed.swap(true, Ordering::SeqCst);
             if signal != SIGINT || !flags.is_interactive.load(Ordering::SeqCst) {
                 let was_ending = is_ending();
-                ended_by(signal);
+                record_end(signal);
                 if flags.waits.load(Ordering::SeqCst) || (again && was_ending && signal != SIGHUP) {
                     end_now();
                 }
@@ -442,7 +442,7 @@ impl Asked {
     }
 
     /// Marks the session as interactive.
-    pub fn begin_conversation(&self) {
+    pub fn set_interactive(&self) {
         self.0.is_interactive.store(true, Ordering::SeqCst);
     }
 
@@ -455,7 +455,7 @@ impl Asked {
         read
     }
 
-    /// Returns true if Ctrl-C was pressed since the last [`Asked::forget`].
+    /// Returns true if Ctrl-C was pressed since the last [`StatementInterrupt::forget`].
     pub fn is_set(&self) -> bool {
         self.0.pressed.load(Ordering::SeqCst)
     }

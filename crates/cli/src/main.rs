@@ -22,14 +22,14 @@
 
 mod advise;
 mod args;
-#[cfg(test)]
-#[path = "../../../testing/asking.rs"]
-mod asking;
 mod bench;
 mod damage;
 mod deleted;
 mod error;
 mod hash;
+#[cfg(test)]
+#[path = "../../../testing/hook_fs.rs"]
+mod hook_fs;
 mod input;
 mod interrupt;
 mod kv;
@@ -41,6 +41,8 @@ mod recording;
 mod sim;
 #[cfg(feature = "sql")]
 mod sql;
+#[cfg(feature = "sql")]
+mod statement_error;
 mod target;
 mod trace;
 #[cfg(feature = "ui")]

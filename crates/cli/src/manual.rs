@@ -97,11 +97,11 @@ fn page(command: &Command, above: Option<&str>) -> std::io::Result<Vec<u8>> {
 /// Returns the sections after the options: notes, exit codes, environment, examples, the parent
 /// page.
 fn sections(command: &Command, above: Option<&str>) -> String {
-    let behind = Behind::of(command);
+    let after_help = AfterHelp::of(command);
     let mut text = String::new();
-    if !behind.notes.is_empty() {
+    if !after_help.notes.is_empty() {
         text += ".SH NOTES\n";
-        text += &behind
+        text += &after_help
             .notes
             .iter()
             .map(|note| format!(".nf\n{}\n.fi\n", escaped(note)))
@@ -112,7 +112,7 @@ fn sections(command: &Command, above: Option<&str>) -> String {
     for (code, what) in EXIT_CODES {
         text += &format!(".TP\n{code}\n{}\n", escaped(what));
     }
-    if let Some(codes) = &behind.exit_codes {
+    if let Some(codes) = &after_help.exit_codes {
         text += &format!(".PP\nHere: {}\n", escaped(codes));
     }
     if above.is_none() {
@@ -121,7 +121,7 @@ fn sections(command: &Command, above: Option<&str>) -> String {
             text += &format!(".TP\n{name}\n{}\n", escaped(what));
         }
     }
-    if let Some(examples) = &behind.examples {
+    if let Some(examples) = &after_help.examples {
         text += &format!(".SH EXAMPLES\n.nf\n{}\n.fi\n", escaped(examples));
     }
     if let Some(above) = above {
@@ -132,7 +132,7 @@ fn sections(command: &Command, above: Option<&str>) -> String {
 
 /// The text after the options of a command's help, split into its parts.
 #[derive(Debug, Default)]
-pub struct Behind {
+pub struct AfterHelp {
     /// Command lines, each indented by two blanks.
     pub examples: Option<String>,
     /// The paragraphs that are notes.
@@ -141,27 +141,27 @@ pub struct Behind {
     pub exit_codes: Option<String>,
 }
 
-impl Behind {
+impl AfterHelp {
     /// Splits the help of a command.
-    pub fn of(command: &Command) -> Behind {
+    pub fn of(command: &Command) -> AfterHelp {
         let whole = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        let mut behind = Behind::default();
+        let mut after_help = AfterHelp::default();
         for paragraph in whole.split("\n\n").map(str::trim_end).filter(|paragraph| !paragraph.is_empty()) {
             let examples = paragraph.strip_prefix("Examples:\n").or(paragraph.strip_prefix("Example:\n"));
             if let Some(examples) = examples {
-                behind.examples = Some(examples.to_owned());
+                after_help.examples = Some(examples.to_owned());
                 continue;
             }
             let (note, codes) =
                 paragraph.find(OWN_CODES).map_or((paragraph, ""), |at| paragraph.split_at(at));
             if !note.trim().is_empty() {
-                behind.notes.push(note.trim_end().to_owned());
+                after_help.notes.push(note.trim_end().to_owned());
             }
             if let Some(codes) = codes.strip_prefix(OWN_CODES) {
-                behind.exit_codes = Some(codes.split_whitespace().collect::<Vec<_>>().join(" "));
+                after_help.exit_codes = Some(codes.split_whitespace().collect::<Vec<_>>().join(" "));
             }
         }
-        behind
+        after_help
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
     /// roff request. Method: a command with all parts, including a backslash, a hyphen and a line
     /// that begins with a dot.
     #[test]
-    fn what_follows_the_options_is_kept() {
+    fn help_after_the_options_is_kept() {
         let help =
             "Examples:\n  a --b 'c\\n'\n\nSome words\n.of a note. Exit codes: 0 yes, 2 no.\n\nAnother.";
         let text = sections(&Command::new("a").after_help(help), Some("above"));

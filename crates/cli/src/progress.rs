@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cairn_bench::suite_all::text::duration;
-use cairn_bench::suite_all::{Left, SuiteName, Watch};
+use cairn_bench::report::whole::text::duration;
+use cairn_bench::suites::all::{SuiteName, TimeLeft, Watch};
 use cairn_hash::table::{Progress as BuildProgress, Stage};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -130,7 +130,7 @@ impl SuiteBar {
     }
 }
 
-impl cairn_bench::suite_hash::Progress for SuiteBar {
+impl cairn_bench::core::progress::Progress for SuiteBar {
     fn group(&self, index: usize, count: usize, name: &str) {
         self.bar.borrow().finish_and_clear();
         self.say(&format!("[{}/{count}] {name}", index + 1));
@@ -175,7 +175,7 @@ impl AllBar {
 }
 
 impl Watch for AllBar {
-    fn part(&self, (index, count): (usize, usize), suite: SuiteName, name: &str, left: Left) {
+    fn part(&self, (index, count): (usize, usize), suite: SuiteName, name: &str, left: TimeLeft) {
         self.inner.bar.borrow().finish_and_clear();
         self.inner.say(&format!("[{}/{count}] {}: {name} · {}", index + 1, suite.word(), remaining(left)));
         if io::stderr().is_terminal() {
@@ -183,7 +183,7 @@ impl Watch for AllBar {
         }
     }
 
-    fn step(&self, share: f64, what: &str, left: Left) {
+    fn step(&self, share: f64, what: &str, left: TimeLeft) {
         let bar = self.inner.bar.borrow();
         bar.set_position((share * SHARES) as u64);
         bar.set_message(format!("{} · {what}", remaining(left)));
@@ -195,7 +195,7 @@ impl Watch for AllBar {
 }
 
 /// Returns `about 6 min 20 s left`. Before the first measurement, calls it a first guess.
-fn remaining(left: Left) -> String {
+fn remaining(left: TimeLeft) -> String {
     let time = duration(left.seconds);
     if left.measured { format!("about {time} left") } else { format!("first guess: {time} left") }
 }

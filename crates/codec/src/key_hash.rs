@@ -58,8 +58,12 @@ impl KeyHash {
 /// 2^64 divided by the golden ratio (Knuth, The Art of Computer Programming, volume 3, 6.4).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
+// Multiplication by an odd number loses nothing.
+const _: () = assert!(SPREAD % 2 == 1);
+
 #[inline(never)]
 fn folded_long(key: &[u8], secrets: &RapidSecrets) -> u64 {
+    debug_assert!(key.len() > INLINE_MAX);
     rapidhash_v3_inline::<false, true, false>(key, secrets)
 }
 

@@ -41,6 +41,10 @@ impl Lz4Compressor {
         let start = out.len();
         out.resize(start + get_maximum_output_size(input.len()), 0);
         let done = compress_into_with_table(input, &mut out[start..], table);
+        if let Ok(len) = done {
+            debug_assert!(len <= out.len() - start, "{len} bytes, at most {}", out.len() - start);
+            debug_assert!(input.len() as u64 <= expansion_max(len), "{} bytes in {len}", input.len());
+        }
         out.truncate(start + done.as_ref().copied().unwrap_or(0));
         done.map_err(|error| failed(error.to_string()))
     }
@@ -58,11 +62,9 @@ impl fmt::Debug for Lz4Compressor {
 /// Errors: [`Error::Decompress`] when the block is invalid or does not fit. The content of `output`
 /// is then unspecified.
 pub fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize> {
-    decompress_into(input, output).map_err(|error| Error::Decompress {
-        format: "lz4",
-        len: input.len(),
-        what: error.to_string(),
-    })
+    let done = decompress_into(input, output);
+    debug_assert!(done.is_err() || done.as_ref().is_ok_and(|len| *len <= output.len()));
+    done.map_err(|error| Error::Decompress { format: "lz4", len: input.len(), what: error.to_string() })
 }
 
 /// Returns the maximum decompressed size of `len` compressed bytes: each continuation byte of a

@@ -15,6 +15,7 @@ pub fn hash32(key: &[u8], seed: u32) -> u32 {
         h ^= mix32(u32::from_le_bytes(*block));
         h = h.rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
     }
+    debug_assert!(blocks.len() * 4 + tail.len() == key.len() && tail.len() < 4);
     // An empty tail mixes to zero, which leaves h unchanged.
     h ^= mix32(short_word(tail) as u32);
     h ^= key.len() as u32;
@@ -42,6 +43,7 @@ pub fn hash64(key: &[u8], seed: u32) -> u64 {
         h2 ^= mix_high((block >> 64) as u64);
         h2 = h2.rotate_left(31).wrapping_add(h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
+    debug_assert!(blocks.len() * 16 + tail.len() == key.len() && tail.len() < 16);
     let (low, high) = tail.split_at(tail.len().min(8));
     h1 ^= mix_low(short_word(low));
     h2 ^= mix_high(short_word(high));

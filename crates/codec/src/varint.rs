@@ -13,6 +13,11 @@ use crate::{Error, Result};
 /// The longest encoding of a `u64`, in bytes.
 pub const MAX_BYTES: usize = 10;
 
+const _: () = assert!(MAX_BYTES == (u64::BITS as usize).div_ceil(7));
+const _: () = assert!(encoded_len(0) == 1 && encoded_len(0x7f) == 1 && encoded_len(0x80) == 2);
+const _: () = assert!(encoded_len((1 << 56) - 1) == 8 && encoded_len(1 << 56) == 9);
+const _: () = assert!(encoded_len(u64::MAX) == MAX_BYTES);
+
 /// Returns the number of bytes that [`encode`] uses for `value`.
 pub const fn encoded_len(value: u64) -> usize {
     // A value of `bits` significant bits takes ceil(bits / 7) bytes; zero takes one. (x * 9 + 73) /
@@ -34,6 +39,7 @@ pub fn encode(value: u64, out: &mut [u8; MAX_BYTES]) -> usize {
         *byte = rest as u8 | 0x80;
         rest >>= 7;
     }
+    debug_assert!(used == encoded_len(value), "{value} in {used} bytes");
     used
 }
 
@@ -60,6 +66,7 @@ pub fn decode(bytes: &[u8]) -> Result<(u64, usize)> {
 #[cold]
 fn decode_long(bytes: &[u8]) -> Result<(u64, usize)> {
     let mut value = 0u64;
+    debug_assert!(bytes.first().is_none_or(|&byte| byte >= 0x80), "a single byte is decoded slowly");
     for (index, &byte) in bytes.iter().take(MAX_BYTES).enumerate() {
         // The tenth byte holds only the highest bit of a u64.
         if index == MAX_BYTES - 1 && byte > 1 {
@@ -67,9 +74,15 @@ fn decode_long(bytes: &[u8]) -> Result<(u64, usize)> {
         }
         value |= u64::from(byte & 0x7f) << (7 * index);
         if byte < 0x80 {
-            return if byte == 0 && index > 0 { Err(Error::VarintOverlong) } else { Ok((value, index + 1)) };
+            if byte == 0 && index > 0 {
+                return Err(Error::VarintOverlong);
+            }
+            // No other bytes stand for this value.
+            debug_assert!(encoded_len(value) == index + 1, "{value} in {} bytes", index + 1);
+            return Ok((value, index + 1));
         }
     }
+    debug_assert!(bytes.len() < MAX_BYTES, "ten bytes are never cut off");
     Err(Error::VarintTruncated { have: bytes.len() })
 }
 

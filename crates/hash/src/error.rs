@@ -12,59 +12,59 @@ pub enum Error {
     #[error(transparent)]
     Vfs(#[from] cairn_vfs::Error),
     /// The stored bytes are not valid in this format.
-    #[error("{} is damaged at offset {offset}: {what}", file.display())]
+    #[error("{} is damaged at offset {offset}: {detail}", file.display())]
     Corruption {
         /// The damaged file.
         file: PathBuf,
         /// Offset of the damage in the file, in bytes.
         offset: u64,
         /// The value that was found and the value that was expected.
-        what: String,
+        detail: String,
     },
     /// The file is of another type: it does not begin with the expected magic number.
-    #[error("{} is not a {expected}: it {what}", file.display())]
+    #[error("{} is not a {expected}: it {detail}", file.display())]
     Foreign {
         /// The file.
         file: PathBuf,
         /// The expected file type, such as `constant store`.
         expected: &'static str,
         /// How the beginning of the file differs from the expected one.
-        what: String,
+        detail: String,
     },
     /// The file is sound but needs a version, size or feature that this build does not support.
-    #[error("{} cannot be used: {what}", file.display())]
+    #[error("{} cannot be used: {detail}", file.display())]
     Unsupported {
         /// The file.
         file: PathBuf,
         /// The version, size or feature that the file needs, and those that are supported.
-        what: String,
+        detail: String,
     },
     /// An argument, option or record is invalid.
-    #[error("{what}")]
+    #[error("{detail}")]
     Invalid {
         /// The argument, its value and the expected values.
-        what: String,
+        detail: String,
     },
     /// An invariant of Cairn does not hold: not the caller's mistake.
     #[error(transparent)]
     Bug(#[from] Bug),
     /// Two files do not belong together, such as an index and the log of another store.
-    #[error("{} does not belong to {}: {what}", file.display(), other.display())]
+    #[error("{} does not belong to {}: {detail}", file.display(), other.display())]
     Mismatch {
         /// The file that was opened second.
         file: PathBuf,
         /// The file that it was compared with.
         other: PathBuf,
         /// The fields that differ, with both values.
-        what: String,
+        detail: String,
     },
     /// A file that another file refers to does not exist.
-    #[error("{} is missing: {what}", file.display())]
+    #[error("{} is missing: {detail}", file.display())]
     Missing {
         /// The missing file.
         file: PathBuf,
         /// The content that the file should hold, and the file that refers to it.
-        what: String,
+        detail: String,
     },
     /// An earlier write failed and left this writer unusable. Drop it and open the file again.
     #[error("an earlier write to {} failed; reopen it", file.display())]
@@ -85,13 +85,13 @@ pub enum Error {
 
 impl Error {
     /// Makes an [`Error::Corruption`] of `file` at `offset`.
-    pub fn corruption(file: &Path, offset: u64, what: impl Into<String>) -> Self {
-        Error::Corruption { file: file.to_owned(), offset, what: what.into() }
+    pub fn corruption(file: &Path, offset: u64, detail: impl Into<String>) -> Self {
+        Error::Corruption { file: file.to_owned(), offset, detail: detail.into() }
     }
 
     /// Makes an [`Error::Invalid`].
-    pub fn invalid(what: impl Into<String>) -> Self {
-        Error::Invalid { what: what.into() }
+    pub fn invalid(detail: impl Into<String>) -> Self {
+        Error::Invalid { detail: detail.into() }
     }
 
     /// Returns the kind of the error, which tells the caller how to react.

@@ -5,11 +5,11 @@
 //! few bytes per entry.
 #![deny(unsafe_code)]
 
-#[cfg(test)]
-#[path = "../../../testing/asking.rs"]
-mod asking;
 pub mod error;
 pub mod generations;
+#[cfg(test)]
+#[path = "../../../testing/hook_fs.rs"]
+mod hook_fs;
 mod names;
 mod prefetch;
 mod simd;

@@ -10,7 +10,7 @@
 //! words.cairn.delta.000005.tmp        the same two files for the build of a delta
 //! ```
 //! These files lie in the directory of the table itself, not in that of a symbolic link to it: see
-//! [`followed`].
+//! [`resolve_links`].
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ const SPILL: &str = ".cairn-spill";
 /// A build replaces the target of a link. If deltas and the lock were named after the link, a
 /// process that opens the store by another name would not see them. All names in this module are
 /// therefore derived from the resolved path.
-pub(crate) fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf> {
+pub(crate) fn resolve_links(fs: &dyn Fs, path: &Path) -> Result<PathBuf> {
     // `follow` returns `None` for a link to an open file that may have no name, such as
     // `/dev/stdout`. No files can exist beside such a file.
     Ok(fs.follow(path)?.unwrap_or_else(|| path.to_owned()))
@@ -100,7 +100,9 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn delta_suffix(number: u64) -> String {
-    format!("{DELTA}{number:0DIGITS$}")
+    let suffix = format!("{DELTA}{number:0DIGITS$}");
+    debug_assert!(suffix.len() >= DELTA.len() + DIGITS);
+    suffix
 }
 
 /// Parses the number of a delta from the suffix of its file name. Returns `None` unless the number
@@ -134,7 +136,7 @@ mod tests {
     /// Goal: only the exact spelling of a delta name is recognized. Method: numbers of all lengths,
     /// and strings that nearly match.
     #[test]
-    fn names_of_deltas() {
+    fn delta_names_round_trip() {
         for number_of in [0, 4, 999_999, 1_000_000, u64::MAX] {
             assert_eq!(number(&delta_suffix(number_of)), Some(number_of));
         }

@@ -26,6 +26,7 @@ mod sse2 {
         }
         bytes
     };
+    const _: () = assert!(PREFIX[31] == 0xff && PREFIX[32] == 0, "ones, then zeros");
 
     /// Returns a bit for each of the 28 bytes from byte 8 on, the seconds of the line, that equals
     /// `wanted`.
@@ -58,6 +59,7 @@ mod sse2 {
     /// Returns the sum of `count` bytes, at most 31, from byte 8 on.
     #[inline(always)]
     pub(crate) fn sum_first(line: &[u8; 64], count: usize) -> u64 {
+        debug_assert!(count <= 31, "the sum of {count} bytes of a line");
         let skip = 32 - (count & 31);
         // SAFETY: SSE2 is part of x86-64 and the loads need no alignment. The loads from the line
         // end at byte 40 of 64. The loads from the mask end at byte skip + 32 of 64, and skip is at

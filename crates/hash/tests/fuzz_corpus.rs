@@ -36,7 +36,7 @@ fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// Goal: no input of the corpus makes a decoder fail. Method: every file of the corpus.
 #[test]
-fn corpus_is_harmless() {
+fn fuzz_corpus_causes_no_panic() {
     if std::env::var_os("CAIRN_WRITE_CORPUS").is_some() {
         write_corpus();
     }
@@ -52,7 +52,7 @@ fn corpus_is_harmless() {
 
 /// Goal: no input similar to the corpus makes a decoder fail. Method: mutations of the corpus.
 #[test]
-fn mutations_are_harmless() {
+fn mutated_corpus_causes_no_panic() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seed = number("CAIRN_SEED").unwrap_or(1);
     let longer = if std::env::var_os("CAIRN_SOAK").is_some() { 50 } else { 1 };

@@ -21,8 +21,13 @@ const FEW: usize = 12;
 /// The sum of 64 values of at most this width fits 64 bits.
 const SUM_WIDTH: u32 = 58;
 
+const _: () = assert!(SUM_WIDTH + GROUP.ilog2() == 64, "so many values of this width cannot overflow");
+const _: () = assert!(GROUP == u64::BITS as usize, "a group of any width fills whole words");
+const _: () = assert!(FEW < GROUP);
+
 /// Returns the number of bytes that `count` values of `width` bits take.
 pub(crate) const fn packed_bytes(count: usize, width: u32) -> usize {
+    debug_assert!(width <= 64);
     (count * width as usize).div_ceil(8)
 }
 
@@ -33,9 +38,11 @@ pub(crate) const fn width_of(value: u64) -> u32 {
 
 /// Appends `values`, none of which needs more than `width` bits, to `out`.
 pub(crate) fn pack(values: impl Iterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
-    let (mut pending, mut held) = (0u128, 0u32);
+    let before = out.len();
+    let (mut pending, mut held, mut count) = (0u128, 0u32, 0);
     for value in values {
-        debug_assert!(width == 64 || value >> width == 0);
+        debug_assert!(width == 64 || value >> width == 0, "{value} in {width} bits");
+        count += 1;
         pending |= u128::from(value) << held;
         held += width;
         while held >= 8 {
@@ -44,13 +51,16 @@ pub(crate) fn pack(values: impl Iterator<Item = u64>, width: u32, out: &mut Vec<
             held -= 8;
         }
     }
+    debug_assert!(held < 8, "{held} bits wait");
     if held > 0 {
         out.push(pending as u8);
     }
+    debug_assert_eq!(out.len() - before, packed_bytes(count, width), "the size that was planned");
 }
 
 /// Returns a word with the lowest `width` bits set.
 pub(crate) const fn mask(width: u32) -> u64 {
+    debug_assert!(width <= 64);
     if width == 64 { u64::MAX } else { (1 << width) - 1 }
 }
 
@@ -61,6 +71,7 @@ pub(crate) fn get(bytes: &[u8], index: usize, width: u32) -> u64 {
     if width == 0 {
         return 0;
     }
+    debug_assert!(packed_bytes(index + 1, width) <= bytes.len(), "value {index} of {} bytes", bytes.len());
     let bit = index * width as usize;
     let (at, shift) = (bit / 8, (bit % 8) as u32);
     if let Some(word) = bytes.get(at..at + 8)
@@ -76,6 +87,7 @@ pub(crate) fn get(bytes: &[u8], index: usize, width: u32) -> u64 {
 /// Does the same as [`get`] near the end of the bytes, and for a value that spans nine bytes.
 #[cold]
 fn get_slow(bytes: &[u8], at: usize, shift: u32, width: u32) -> u64 {
+    debug_assert!(shift < 8 && width <= 64, "{width} bits from bit {shift}");
     let mut sixteen = [0; 16];
     let tail = bytes.get(at..).unwrap_or_default();
     let have = tail.len().min(16);
@@ -89,6 +101,7 @@ pub(crate) fn unpack(bytes: &[u8], start: usize, width: u32, out: &mut [u64]) {
         out.fill(0);
         return;
     }
+    debug_assert!(packed_bytes(start + out.len(), width) <= bytes.len(), "{} bytes", bytes.len());
     let mut done = 0;
     while done < out.len() {
         let index = start + done;
@@ -111,6 +124,7 @@ pub(crate) fn unpack(bytes: &[u8], start: usize, width: u32, out: &mut [u64]) {
         }
         done += count;
     }
+    debug_assert_eq!(done, out.len());
 }
 
 /// Returns the sum of values `start..end` of `bytes` as unsigned numbers.
@@ -132,6 +146,7 @@ pub(crate) fn sum(bytes: &[u8], start: usize, end: usize, width: u32) -> u128 {
 /// Calls `body` with the bytes of a group. If the last group is incomplete, it is padded with
 /// zeros.
 fn with_group(bytes: &[u8], group: usize, width: u32, body: impl FnOnce(&[u8])) {
+    debug_assert!((1..=64).contains(&width), "{width} bits");
     let group_bytes = 8 * width as usize;
     let at = group * group_bytes;
     match bytes.get(at..at + group_bytes) {

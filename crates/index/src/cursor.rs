@@ -36,6 +36,7 @@ impl<'a> Cursor<'a> {
             Some(next) if next <= self.end => {
                 let bytes = &self.page[self.at..next];
                 self.at = next;
+                debug_assert!(self.at <= self.end && self.end <= self.page.len());
                 Ok(bytes)
             }
             _ => Err(Damage::at(self.at, "more bytes before the end of the part")),
@@ -58,6 +59,7 @@ impl<'a> Cursor<'a> {
         match varint::decode(&self.page[self.at..self.end]) {
             Ok((value, used)) => {
                 self.at += used;
+                debug_assert!(self.at <= self.end, "{used} bytes up to {} of {}", self.at, self.end);
                 Ok(value)
             }
             Err(_) => Err(Damage::at(self.at, "a variable-length integer")),
@@ -76,6 +78,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn part(&mut self, len: usize) -> Checked<Cursor<'a>> {
         let at = self.at;
         self.take(len)?;
+        debug_assert_eq!(self.at - at, len);
         Ok(Cursor { page: self.page, at, end: self.at })
     }
 }
@@ -91,5 +94,7 @@ pub(crate) fn zigzag_len(value: u64) -> usize {
 }
 
 fn zigzag(value: u64) -> u64 {
-    (value << 1) ^ ((value as i64) >> 63) as u64
+    let raw = (value << 1) ^ ((value as i64) >> 63) as u64;
+    debug_assert_eq!((raw >> 1) ^ (raw & 1).wrapping_neg(), value, "as `Cursor::zigzag` reads it");
+    raw
 }

@@ -25,6 +25,9 @@ pub const MAX_ROWS: usize = 65_535;
 /// Maximum number of columns in a page.
 pub const MAX_COLUMNS: usize = 64;
 
+const _: () = assert!(MAX_ROWS == u16::MAX as usize, "the number of rows has two bytes");
+const _: () = assert!(directory_bytes(MAX_COLUMNS) < 512, "the smallest page has room for rows");
+
 pub(crate) const fn directory_bytes(columns: usize) -> usize {
     10 + 7 * columns
 }
@@ -88,9 +91,14 @@ impl<'a> Leaf<'a> {
         self.ids = None;
         self.columns.clear();
         let mut head = Cursor::new(page, 0, page.len())?;
-        if head.u8()? != VERSION {
-            return Err(Damage::at(0, "version 1 of a page of rows"));
+        match head.u8()? {
+            VERSION => self.read_v1(page, head),
+            _ => Err(Damage::at(0, "version 1 of a page of rows")),
         }
+    }
+
+    /// Reads a page after its version, at which `head` stands.
+    fn read_v1(&mut self, page: &'a [u8], mut head: Cursor<'a>) -> Checked<()> {
         let columns = usize::from(head.u8()?);
         let rows = usize::from(head.u16()?);
         self.radix = head.u16()?;
@@ -126,6 +134,7 @@ impl<'a> Leaf<'a> {
                 bytes,
             });
         }
+        debug_assert_eq!(self.columns.len(), columns);
         self.ids = Some(ids);
         self.rows = rows;
         Ok(())
@@ -251,8 +260,10 @@ impl<'a> Leaf<'a> {
     #[inline]
     fn place(&self, id: u64) -> u64 {
         let radix = u64::from(self.radix);
+        debug_assert!(radix > 0, "rows that are not in a heap keep their ids");
         let block =
             if radix == 1 { id } else { ((u128::from(id) * u128::from(self.reciprocal)) >> 64) as u64 };
+        debug_assert!(id >> 48 != 0 || block == id / radix, "{id} / {radix} = {block}");
         (block << 16) | id.wrapping_sub(block.wrapping_mul(radix)).wrapping_add(1) & 0xffff
     }
 

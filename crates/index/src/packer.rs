@@ -7,7 +7,7 @@
 
 mod buffer;
 
-use crate::leaf::{Kind, MAX_COLUMNS, MAX_ROWS, VERSION, directory_bytes};
+use crate::leaf::{Kind, Leaf, MAX_COLUMNS, MAX_ROWS, VERSION, directory_bytes};
 use crate::stream;
 use buffer::ColumnBuffer;
 
@@ -96,10 +96,17 @@ impl Packer {
         if let Err(error) = self.push_values(values) {
             let rows = self.ids.len();
             self.columns.iter_mut().for_each(|column| column.truncate(rows));
+            debug_assert!(self.has_whole_rows());
             return Err(error);
         }
         self.ids.push(id);
+        debug_assert!(self.has_whole_rows());
         Ok(self.ids.len() >= self.wanted)
+    }
+
+    /// Returns true if every column has a value for each waiting row.
+    fn has_whole_rows(&self) -> bool {
+        self.columns.iter().all(|column| column.rows() == self.ids.len())
     }
 
     /// Adds a value to each column. After an error, some columns may have one value more than
@@ -133,6 +140,7 @@ impl Packer {
                 self.ids.iter().map(|id| ((id >> 16) * radix).wrapping_add((id & 0xffff).wrapping_sub(1))),
             );
         }
+        debug_assert_eq!(self.linear.len(), waiting);
         let most = waiting.min(self.max_rows);
         let mut layout = self.fit(most)?;
         if layout.rows == waiting && !last && layout.rows < self.max_rows {
@@ -147,10 +155,15 @@ impl Packer {
             }
         }
         self.emit(&layout, radix, out);
+        // The rows are dropped below, so a page that does not fit would lose some of them.
+        assert!(out.len() <= self.capacity, "a page of {} bytes, at most {}", out.len(), self.capacity);
+        debug_assert!((1..=waiting).contains(&layout.rows), "{} of {waiting} rows", layout.rows);
         self.guess = layout.rows;
         self.wanted = (layout.rows + layout.rows / 4 + 64).min(self.max_rows);
         self.ids.drain(..layout.rows);
         self.columns.iter_mut().for_each(|column| column.drop_front(layout.rows));
+        debug_assert!(self.has_whole_rows());
+        debug_assert!(self.wanted > 0 && self.wanted <= self.max_rows);
         Ok(layout.rows)
     }
 
@@ -174,6 +187,7 @@ impl Packer {
         let mut too_many = most + 1;
         let mut next = self.guess.clamp(1, most);
         for _ in 0..24 {
+            debug_assert!((1..=most).contains(&next), "{next} rows of {most}");
             let layout = self.measure(next);
             let per_row = (layout.bytes as f64 / next as f64).max(1e-6);
             if layout.bytes <= self.capacity {
@@ -206,6 +220,7 @@ impl Packer {
     }
 
     fn measure(&self, rows: usize) -> Layout {
+        debug_assert!(rows <= self.linear.len(), "{rows} rows of {}", self.linear.len());
         let ids = stream::plan(&self.linear[..rows]);
         let columns: Vec<buffer::Plan> = self.columns.iter().map(|column| column.plan(rows)).collect();
         let bytes =
@@ -214,6 +229,7 @@ impl Packer {
     }
 
     fn emit(&self, layout: &Layout, radix: u16, out: &mut Vec<u8>) {
+        debug_assert!(layout.rows <= MAX_ROWS && layout.columns.len() == self.columns.len());
         out.clear();
         out.extend_from_slice(&[VERSION, self.columns.len() as u8]);
         out.extend_from_slice(&(layout.rows as u16).to_le_bytes());
@@ -227,11 +243,14 @@ impl Packer {
             column.emit(plan, layout.rows, out, |out, part| put_end(out, at + 1 + 2 * part));
         }
         put_end(out, 6);
+        debug_assert!(out.len() <= layout.bytes, "{} bytes, at most {} measured", out.len(), layout.bytes);
+        debug_assert_eq!(Leaf::open(out).map(|leaf| leaf.rows()), Ok(layout.rows), "a reader accepts it");
     }
 }
 
 /// Writes the current length at `at`.
 fn put_end(out: &mut [u8], at: usize) {
+    debug_assert!(out.len() <= usize::from(u16::MAX), "a page of {} bytes", out.len());
     let end = (out.len() as u16).to_le_bytes();
     out[at..at + 2].copy_from_slice(&end);
 }

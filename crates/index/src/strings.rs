@@ -13,6 +13,7 @@ use cairn_codec::varint;
 
 use crate::cursor::Cursor;
 use crate::damage::{Checked, Damage};
+use crate::leaf::MAX_ROWS;
 
 const RESTART: usize = 16;
 const FIXED: u8 = 0;
@@ -26,6 +27,7 @@ pub(crate) fn shared_len(a: &[u8], b: &[u8]) -> usize {
 pub(crate) fn front_bytes(index: usize, before: &[u8], string: &[u8]) -> usize {
     let restart = index.is_multiple_of(RESTART);
     let shared = if restart { 0 } else { shared_len(before, string) };
+    debug_assert!(shared <= string.len());
     let own = string.len() - shared;
     2 * usize::from(restart) + varint::encoded_len(shared as u64) + varint::encoded_len(own as u64) + own
 }
@@ -38,6 +40,8 @@ pub(crate) fn emit(strings: &[&[u8]], out: &mut Vec<u8>) {
     let all = strings.iter().skip(1).fold(strings.first().map_or(0, |s| s.len()), |shared, string| {
         shared.min(shared_len(strings[0], string))
     });
+    debug_assert!(strings.len() <= MAX_ROWS && all <= usize::from(u16::MAX));
+    debug_assert!(strings.iter().all(|string| string.starts_with(&strings[0][..all])), "a common prefix");
     varint::push(strings.len() as u64, out);
     let own = |index: usize| &strings[index][all..];
     let width = strings.first().map_or(0, |s| s.len()) - all;
@@ -51,6 +55,7 @@ pub(crate) fn emit(strings: &[&[u8]], out: &mut Vec<u8>) {
         out.extend_from_slice(&first[..all]);
     }
     if fixed {
+        debug_assert!(width <= usize::from(u16::MAX), "strings of {width} bytes");
         out.extend_from_slice(&(width as u16).to_le_bytes());
         (0..strings.len()).for_each(|index| out.extend_from_slice(own(index)));
         return;
@@ -61,6 +66,7 @@ pub(crate) fn emit(strings: &[&[u8]], out: &mut Vec<u8>) {
     for index in 0..strings.len() {
         let shared = if index.is_multiple_of(RESTART) {
             let at = offsets + index / RESTART * 2;
+            debug_assert!(out.len() - data <= usize::from(u16::MAX), "strings beyond a page");
             let offset = ((out.len() - data) as u16).to_le_bytes();
             out[at..at + 2].copy_from_slice(&offset);
             0
@@ -144,6 +150,7 @@ impl<'a> Strings<'a> {
                 }
             }
         }
+        debug_assert!(out.starts_with(self.all), "every string begins with the common prefix");
         Ok(())
     }
 }

@@ -53,6 +53,9 @@ const _: () = assert!(
 pub(crate) const DEFAULT: KeyspaceId = KeyspaceId(0);
 
 const KEYSPACE_FOLLOWS: u8 = 0x80;
+const _: () = assert!((TAG_DELETE | TAG_PUT | TAG_MERGE | TAG_DELETE_RANGE) < 16, "a tag has 4 bits");
+// A memtable takes every key and value that a batch does.
+const _: () = assert!(KEY_BYTES_MAX + VALUE_BYTES_MAX + STAMP_BYTES <= u32::MAX as usize);
 
 /// One operation of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,6 +206,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     #[inline]
     fn bytes(&mut self, bytes: &[u8]) {
+        debug_assert!(bytes.len() <= self.out.len(), "{} bytes for {}", bytes.len(), self.out.len());
         if let Some((head, rest)) = std::mem::take(&mut self.out).split_at_mut_checked(bytes.len()) {
             head.copy_from_slice(bytes);
             self.out = rest;
@@ -223,6 +227,8 @@ impl Writer<'_> {
 /// Writes the header of a record.
 #[inline]
 pub(crate) fn write_header(record: &mut [u8], seqno: Seqno, count: u32) {
+    debug_assert!(record.len() >= HEADER_BYTES, "a record of {} bytes", record.len());
+    debug_assert!(count > 0, "a record without operations");
     if let Some(header) = record.first_chunk_mut::<HEADER_BYTES>() {
         header[..8].copy_from_slice(&seqno.to_le_bytes());
         header[8..].copy_from_slice(&count.to_le_bytes());
@@ -289,6 +295,7 @@ impl WriteBatch {
         }
         self.record.resize(after, 0);
         operation.encode(keyspace, &mut self.record[before..]);
+        debug_assert!(self.count < u32::MAX && after > before, "operation {} of a batch", self.count);
         self.count += 1;
         self.is_plain &= keyspace == DEFAULT && !matches!(operation, Operation::DeleteRange { .. });
         Ok(())

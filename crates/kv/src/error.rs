@@ -36,7 +36,8 @@ pub enum Error {
         /// The argument, its value and the expected values.
         what: String,
     },
-    /// An invariant of Cairn does not hold: not the caller's mistake.
+    /// An invariant of Cairn does not hold: not the caller's mistake. The operation was refused
+    /// before it could corrupt data. Please report this error.
     #[error(transparent)]
     Bug(#[from] Bug),
     /// An entry consists of merge operands, but the keyspace was opened without a merge operator.
@@ -47,15 +48,6 @@ pub enum Error {
         path: PathBuf,
         /// The key, as text or escaped.
         key: String,
-    },
-    /// The store detected a bug of its own and refused an operation that would have corrupted its
-    /// data. Nothing was changed. Please report this error.
-    #[error("internal error of the store at {}, which has changed nothing: {what}; please report it", path.display())]
-    Internal {
-        /// The store's directory.
-        path: PathBuf,
-        /// The refused operation.
-        what: String,
     },
     /// User code of the keyspace, its merge operator or compaction filter, panicked at a key.
     ///
@@ -135,7 +127,7 @@ impl Error {
 
     /// Returns true if the operation had no effect because the disk was full or the limit of open
     /// files was reached. Both conditions may pass.
-    pub(crate) fn can_be_tried_again(&self) -> bool {
+    pub(crate) fn is_retryable(&self) -> bool {
         self.is_full() || self.is_out_of_files()
     }
 
@@ -145,10 +137,9 @@ impl Error {
             Error::Vfs(error) => error.kind(),
             Error::Corruption { .. } => ErrorKind::Corruption,
             Error::Unsupported { .. } => ErrorKind::Unsupported,
-            Error::Invalid { .. }
-            | Error::NoMergeOperator { .. }
-            | Error::Panicked { .. }
-            | Error::Internal { .. } => ErrorKind::Invalid,
+            Error::Invalid { .. } | Error::NoMergeOperator { .. } | Error::Panicked { .. } => {
+                ErrorKind::Invalid
+            }
             Error::Bug(_) => ErrorKind::Bug,
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::Busy { .. } => ErrorKind::Busy,
@@ -161,6 +152,12 @@ impl Error {
 impl From<cairn_vfs::Error> for Error {
     fn from(error: cairn_vfs::Error) -> Self {
         Error::Vfs(Arc::new(error))
+    }
+}
+
+impl From<cairn_lsm_policy::InvalidOption> for Error {
+    fn from(option: cairn_lsm_policy::InvalidOption) -> Self {
+        Error::invalid(option.to_string())
     }
 }
 

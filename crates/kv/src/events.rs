@@ -69,7 +69,7 @@ pub enum Event {
     },
     /// A compaction was abandoned because user code panicked. Its input tables stay. It is retried
     /// after later flushes of the keyspace, less and less often as long as it keeps failing.
-    GivenUp {
+    Abandoned {
         /// The keyspace's name.
         keyspace: String,
         /// The [`Error::Panicked`], which names the key.

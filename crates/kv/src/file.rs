@@ -54,6 +54,26 @@ impl TableMeta {
     }
 }
 
+/// The store's description of a blob file, available without opening it. Immutable once it is
+/// installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlobMeta {
+    /// The number in its name: `000042.blob`.
+    pub number: FileNumber,
+    /// Length of the file.
+    pub bytes: u64,
+    /// Number of values in it.
+    pub values: u64,
+    /// Bytes of its values as counted by tables ([`TableMeta::blobs`]). Garbage is compared with
+    /// this number.
+    pub value_bytes: u64,
+    /// XXH3 of the whole file, as written.
+    pub checksum: u64,
+    /// The checksum in its footer, which covers the whole file. Opening the file compares it with
+    /// the footer. 0 if unknown.
+    pub footer: u64,
+}
+
 /// Properties of an ingested table that readers must know. In the file itself, all entries have
 /// sequence number 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

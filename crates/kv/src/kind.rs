@@ -11,6 +11,8 @@ pub type Seqno = u64;
 /// The highest sequence number: 56 bits, so that number and kind fit into one word.
 pub const SEQNO_MAX: Seqno = (1 << 56) - 1;
 
+const _: () = assert!(SEQNO_MAX.leading_zeros() == 8, "number and kind share a word");
+
 /// The effect of an entry on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

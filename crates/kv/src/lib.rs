@@ -13,9 +13,9 @@ mod compaction;
 mod cursor;
 mod db;
 pub mod error;
+mod escape;
 mod events;
 mod file;
-mod foreign;
 mod iter;
 mod kind;
 mod memtable;
@@ -33,6 +33,7 @@ mod table;
 mod test_config;
 mod ttl;
 mod txn;
+mod user_code;
 mod value;
 mod version;
 

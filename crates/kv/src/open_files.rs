@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering::*};
 use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
-use cairn_vfs::{ErrorKind, File, FileId, Fs, Metadata, OpenOptions};
+use cairn_vfs::{Bug, ErrorKind, File, FileId, Fs, Metadata, OpenOptions};
 
 use crate::swap::SwapOption;
 use crate::{Error, Result};
@@ -26,6 +26,8 @@ pub(crate) const OPEN_FILES_MIN: usize = 8;
 
 /// The highest default limit, however many files the process may open.
 const OPEN_FILES_DEFAULT_MAX: usize = 1 << 16;
+
+const _: () = assert!(0 < OPEN_FILES_MIN && OPEN_FILES_MIN <= OPEN_FILES_DEFAULT_MAX);
 
 /// Number of descriptors to close when the process has none left.
 const GIVE_BACK: usize = 8;
@@ -61,6 +63,7 @@ impl OpenFiles {
     /// process.
     pub(crate) fn new(fs: Arc<dyn Fs>, max: Option<usize>, read_only: bool) -> Arc<Self> {
         let max = max.unwrap_or_else(|| default_max(cairn_vfs::open_files_limit()));
+        debug_assert!(max >= OPEN_FILES_MIN, "at most {max} open files");
         Arc::new(OpenFiles { fs, max, read_only, turn: Mutex::default() })
     }
 
@@ -115,6 +118,7 @@ impl OpenFiles {
                 None => {}
             }
         }
+        debug_assert!(turn.len() < self.max, "{} files are open, at most {}", turn.len(), self.max);
     }
 
     /// Opens `path` and stores the descriptor in `handle`.
@@ -138,6 +142,7 @@ impl OpenFiles {
         };
         handle.file.store(Some(Arc::clone(&file)));
         turn.push_back(Arc::downgrade(handle));
+        debug_assert!(turn.len() <= self.max, "{} files are open, at most {}", turn.len(), self.max);
         Ok(file)
     }
 }
@@ -221,7 +226,7 @@ impl SharedFile {
     #[cold]
     fn reopen(&self) -> Result<Arc<Box<dyn File>>> {
         let Some(files) = &self.files else {
-            return Err(Error::invalid(format!("{} is closed", self.path.display())));
+            return Err(Bug::new(format!("{} was closed, but stays open", self.path.display())).into());
         };
         let file = files.open(&self.path, self.options, &self.handle).map_err(|error| match error.kind() {
             ErrorKind::NotFound if files.read_only => Error::Busy {

@@ -5,7 +5,7 @@
 //! time to live; compactions remove them. Time is the store's wall clock: if the clock jumps,
 //! entries expire earlier or later by the size of the jump.
 
-use crate::iter::resolve::printable;
+use crate::escape::printable;
 
 /// Bytes of the time stamp at the end of a value.
 pub(crate) const STAMP_BYTES: usize = 8;
@@ -24,6 +24,7 @@ pub(crate) fn stamp(value: &[u8], now_secs: u64) -> Vec<u8> {
     let mut stamped = Vec::with_capacity(value.len() + STAMP_BYTES);
     stamped.extend_from_slice(value);
     stamped.extend_from_slice(&now_secs.to_le_bytes());
+    debug_assert_eq!(written_secs(&[], &stamped), Ok(now_secs), "a stamp that would not be read back");
     stamped
 }
 

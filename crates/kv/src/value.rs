@@ -8,6 +8,8 @@ use crate::table::BlockRef;
 /// Values up to this many bytes are stored inline.
 const INLINE_BYTES: usize = 30;
 
+const _: () = assert!(INLINE_BYTES <= u8::MAX as usize, "the length of an inline value is one byte");
+
 /// A value that was read. Dereferences to its bytes.
 ///
 /// Short values are stored inline, without an allocation. A long value from a table is not copied
@@ -32,6 +34,7 @@ impl Value {
 
     #[inline]
     fn inline(value: &[u8]) -> Value {
+        debug_assert!(value.len() <= INLINE_BYTES, "{} bytes inline", value.len());
         let mut bytes = [0; INLINE_BYTES];
         bytes[..value.len()].copy_from_slice(value);
         Value(Repr::Inline { len: value.len() as u8, bytes })
@@ -44,6 +47,7 @@ impl Value {
         if value.len() <= INLINE_BYTES {
             return Value::inline(value);
         }
+        debug_assert!(block.range_of(value).is_some(), "the value lies in another block");
         match block.range_of(value) {
             Some(range) => Value(Repr::Block { block: block.clone(), range }),
             None => Value::copy(value),
@@ -73,6 +77,10 @@ impl Deref for Value {
             Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
             Repr::Owned(bytes) => bytes,
             Repr::Block { block, range } => {
+                debug_assert!(
+                    range.end as usize <= block.bytes().len(),
+                    "a value from {range:?} of its block"
+                );
                 block.bytes().get(range.start as usize..range.end as usize).unwrap_or_default()
             }
         }

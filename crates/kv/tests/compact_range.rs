@@ -144,7 +144,13 @@ fn a_dropped_keyspace_stops_nobody() {
     gate.await_state(|state| state.is_reached);
     let writer = {
         let db = db.clone();
-        thread::spawn("writer", move || db.put("other", "value").unwrap()).unwrap()
+        // The first writes may pass before the flush has stopped the writers.
+        let write = move || {
+            while db.stats().stalls.stops == 0 {
+                db.put("other", "value").unwrap();
+            }
+        };
+        thread::spawn("writer", write).unwrap()
     };
     while db.stats().stalls.stops == 0 {
         thread::yield_now();

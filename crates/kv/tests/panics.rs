@@ -170,7 +170,7 @@ struct Hears(std::sync::Mutex<Vec<cairn_kv::Error>>);
 impl EventListener for Hears {
     fn on_event(&self, event: &Event) {
         match event {
-            Event::GivenUp { error, .. } => self.0.lock().unwrap().push(error.clone()),
+            Event::Abandoned { error, .. } => self.0.lock().unwrap().push(error.clone()),
             Event::Failed { error } => panic!("{error}"),
             _ => {}
         }

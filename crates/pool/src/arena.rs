@@ -55,6 +55,14 @@ pub(crate) const WRITING: u8 = 2;
 /// first request is the one the page was read for and does not count as a hit for the policy.
 pub(crate) const READ_AHEAD: u8 = u8::MAX;
 
+const _: () = assert!(DIRTY & WRITING == 0);
+const _: () = assert!(READ_AHEAD.wrapping_add(1) == 0);
+// The hit path assumes that a header is exactly one cache line.
+#[cfg(not(any(cairn_shuttle, cairn_loom)))]
+const _: () = assert!(size_of::<Header>() == 64 && align_of::<Header>() == 64);
+#[cfg(target_arch = "x86_64")]
+const _: () = assert!(crate::options::MIN_PAGE_SIZE.is_multiple_of(LINE));
+
 impl Header {
     #[inline]
     pub(crate) fn page(&self) -> PageId {
@@ -63,12 +71,16 @@ impl Header {
 
     /// Requires the exclusive latch.
     pub(crate) fn set_page(&self, page: PageId) {
+        debug_assert!(self.latch.is_exclusive(), "{page} moves into or out of a frame that is not latched");
         self.page.store(page.as_u64(), Relaxed);
     }
 
     /// Records that the frame now holds a page whose last change is the log record at `lsn`.
     /// Requires the exclusive latch.
     pub(crate) fn set_page_and_lsn(&self, page: PageId, lsn: Lsn) {
+        debug_assert!(page != PageId::NONE);
+        assert!(self.page() == PageId::NONE, "{page} is loaded into the frame of {}", self.page());
+        assert!(self.state() == 0, "{page} is loaded into a frame in state {}", self.state());
         self.set_page(page);
         self.lsn.store(lsn.0, Relaxed);
     }
@@ -93,7 +105,9 @@ impl Header {
     /// the frame was clean before.
     #[inline]
     pub(crate) fn change(&self, lsn: Lsn) -> bool {
+        debug_assert!(self.latch.is_exclusive(), "{} changes without its latch", self.page());
         let before = self.state.load(Relaxed);
+        debug_assert!(before & !(DIRTY | WRITING) == 0, "unknown state {before}");
         if lsn > self.lsn() {
             self.lsn.store(lsn.0, Relaxed);
         }
@@ -134,6 +148,7 @@ impl Header {
     /// Begins a write of the current page. Requires the latch. Returns false when the page is clean
     /// or already being written.
     pub(crate) fn begin_write(&self) -> bool {
+        debug_assert!(self.latch.is_held(), "a write of {} begins without its latch", self.page());
         self.state.compare_exchange(DIRTY, WRITING, AcqRel, Relaxed).is_ok()
     }
 
@@ -143,6 +158,8 @@ impl Header {
             self.state.fetch_or(DIRTY, AcqRel);
         }
         let before = self.state.fetch_and(!WRITING, SeqCst);
+        assert!(before & WRITING != 0, "a write of {} ends that did not begin", self.page());
+        assert!(is_written || before & DIRTY != 0, "a failed write of {} leaves it clean", self.page());
         if before & DIRTY != 0 {
             // ORDER: a concurrent change takes the LSN out of this field as well. Only one of the
             // two gets it.
@@ -161,8 +178,15 @@ impl Header {
     /// Discards changes, because the page is dropped. Requires the exclusive latch, with no write
     /// in progress. Returns true when there were any changes.
     pub(crate) fn discard(&self) -> bool {
+        debug_assert!(
+            self.latch.is_exclusive(),
+            "changes of {} are discarded without its latch",
+            self.page()
+        );
         self.next_lsn.store(0, Relaxed);
-        self.state.swap(0, AcqRel) & DIRTY != 0
+        let before = self.state.swap(0, AcqRel);
+        assert!(before & WRITING == 0, "{} is dropped while it is being written", self.page());
+        before & DIRTY != 0
     }
 }
 
@@ -177,6 +201,7 @@ pub(crate) struct Arena {
 impl Arena {
     /// Reserves address space for `frames` frames. Errors: `OutOfMemory`.
     pub(crate) fn new(frames: usize, page_size: usize) -> io::Result<Self> {
+        debug_assert!(page_size.is_power_of_two() && frames <= crate::translation::MAX_FRAMES);
         let bytes = frames.checked_mul(page_size).ok_or(io::ErrorKind::OutOfMemory)?;
         let bytes = Reservation::new(bytes)?;
         bytes.prefer_huge_pages();
@@ -256,6 +281,7 @@ impl Arena {
     /// The caller holds the frame's latch, shared or exclusive, for the lifetime of the slice.
     #[inline]
     pub(crate) unsafe fn bytes(&self, frame: Frame) -> &[u8] {
+        debug_assert!(self.header(frame).latch.is_held(), "frame {frame} is read without its latch");
         // SAFETY: within the reservation, and the caller guarantees that nobody writes meanwhile.
         unsafe { std::slice::from_raw_parts(self.start(frame).as_ptr(), self.page_size) }
     }
@@ -268,6 +294,7 @@ impl Arena {
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "the latch makes it exclusive")]
     pub(crate) unsafe fn bytes_mut(&self, frame: Frame) -> &mut [u8] {
+        debug_assert!(self.header(frame).latch.is_exclusive(), "frame {frame} is written without its latch");
         // SAFETY: within the reservation, and the caller guarantees exclusive access. Optimistic
         // readers may load bytes with volatile loads and discard the result: see `optimistic`.
         unsafe { std::slice::from_raw_parts_mut(self.start(frame).as_ptr(), self.page_size) }
@@ -275,12 +302,14 @@ impl Arena {
 
     /// Faults in the memory of frames. Errors: `OutOfMemory`.
     pub(crate) fn populate(&self, frames: Range<usize>) -> io::Result<()> {
+        debug_assert!(frames.start <= frames.end && frames.end <= self.headers.len(), "no frames {frames:?}");
         self.bytes.populate(frames.start * self.page_size..frames.end * self.page_size)
     }
 
     /// Returns the memory of unused frames to the system. The caller holds their exclusive latches
     /// and keeps them.
     pub(crate) fn release_latched(&self, frames: Range<usize>) {
+        assert!(frames.start <= frames.end && frames.end <= self.headers.len(), "no frames {frames:?}");
         let are_held = frames.clone().all(|frame| self.header(frame as Frame).latch.version().is_none());
         if !are_held {
             debug_assert!(false, "frames {frames:?} are not all held");
@@ -296,11 +325,17 @@ impl Arena {
 mod tests {
     use super::*;
 
+    fn latched() -> Header {
+        let header = Header::default();
+        assert!(header.latch.try_exclusive());
+        header
+    }
+
     /// Goal: LSNs and state of a frame stay correct through changes, successful and failed writes,
     /// and changes during a write.
     #[test]
     fn changes_and_writes() {
-        let header = Header::default();
+        let header = latched();
         assert!(!header.begin_write() && header.first_lsn().is_none());
         assert!(header.change(Lsn(5)) && !header.change(Lsn(7)));
         assert_eq!((header.lsn(), header.first_lsn(), header.state()), (Lsn(7), Some(Lsn(5)), DIRTY));
@@ -327,7 +362,7 @@ mod tests {
     #[test]
     fn changes_while_a_write_ends() {
         for is_written in [true, false] {
-            let header = Header::default();
+            let header = latched();
             assert!(header.change(Lsn(5)) && header.begin_write() && !header.change(Lsn(9)));
             assert!(!header.end_write(is_written));
             let first = Some(Lsn(if is_written { 9 } else { 5 }));
@@ -337,12 +372,12 @@ mod tests {
             assert!(header.begin_write() && !header.change(Lsn(13)) && !header.end_write(true));
             assert_eq!(header.first_lsn(), Some(Lsn(13)));
         }
-        let header = Header::default();
+        let header = latched();
         assert!(header.change(Lsn(5)) && header.begin_write() && !header.end_write(false));
         assert!(!header.change_first(Lsn(9)));
         assert_eq!(header.first_lsn(), Some(Lsn(5)));
         // The only logged change was made during a write, and the write failed.
-        let header = Header::default();
+        let header = latched();
         assert!(header.change(Lsn::NONE) && header.begin_write() && !header.change(Lsn(9)));
         assert!(!header.end_write(false));
         assert_eq!(header.first_lsn(), Some(Lsn(9)));

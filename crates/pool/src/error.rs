@@ -73,6 +73,14 @@ pub enum Error {
         /// The failed sync.
         cause: Arc<Error>,
     },
+    /// A file is sound but needs a version that is not supported.
+    #[error("{} cannot be used: {what}", file.display())]
+    Unsupported {
+        /// The file.
+        file: PathBuf,
+        /// The required version, and the supported ones.
+        what: String,
+    },
     /// An argument or option is invalid.
     #[error("{what}")]
     Invalid {
@@ -116,6 +124,7 @@ impl Error {
             Error::Log { .. } => ErrorKind::Io,
             Error::Memory { .. } => ErrorKind::Io,
             Error::Poisoned { .. } => ErrorKind::Poisoned,
+            Error::Unsupported { .. } => ErrorKind::Unsupported,
             Error::Invalid { .. } => ErrorKind::Invalid,
             Error::Bug(_) => ErrorKind::Bug,
         }

@@ -1,6 +1,7 @@
 //! Fetches pages by number: the hit path, and the handling of misses.
 #![allow(unsafe_code)]
 
+use cairn_vfs::Bug;
 use cairn_vfs::sync::lock;
 
 use crate::error::{Error, Result};
@@ -21,6 +22,9 @@ pub(crate) enum Mode {
     Shared,
     Exclusive,
 }
+
+/// The invariant that a version of a latched page relies on.
+const HELD_TWICE: &str = "a page that is latched in shared mode is also latched in exclusive mode";
 
 /// The source of a page that is not resident.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,9 +110,7 @@ impl FileState {
         let frame = self.fetch(page, Mode::Shared, Origin::Disk)?;
         let guard = Shared::new(self, frame);
         let version = self.pool.arena.header(frame).latch.version();
-        let version = version.ok_or_else(|| {
-            Error::invalid("internal error: the latch of a page that is held shared is held exclusively")
-        })?;
+        let Some(version) = version else { return Err(Bug::new(HELD_TWICE).into()) };
         drop(guard);
         Ok(Optimistic::new(self, frame, page, version))
     }
@@ -122,10 +124,10 @@ impl FileState {
     ) -> Result<R> {
         let guard = self.shared(page)?;
         let version = self.pool.arena.header(guard.frame()).latch.version();
-        let value = match version {
-            Some(version) => read(&Optimistic::new(self, guard.frame(), page, version)),
-            None => Err(Changed),
-        };
+        let Some(version) = version else { return Err(Bug::new(HELD_TWICE).into()) };
+        let view = Optimistic::new(self, guard.frame(), page, version);
+        let value = read(&view);
+        debug_assert!(view.validate().is_ok(), "page {page} changed under a shared latch");
         value.map_err(|Changed| {
             let what = "a read requested bytes outside the page".to_owned();
             Error::corruption(self.file.path(), page, self.offset(page), what)
@@ -139,6 +141,7 @@ impl FileState {
             match self.translation.resident(page) {
                 Resident::In(frame) => {
                     if self.latch(page, frame, mode)? {
+                        debug_assert!(self.pool.arena.header(frame).page() == self.id(page));
                         self.pool.note_hit(frame, self.id(page));
                         return Ok(frame);
                     }
@@ -225,6 +228,10 @@ impl FileState {
     /// Loads a page into a frame. The caller has called `begin_loading`; this call ends the
     /// loading.
     fn load(&self, page: u32, mode: Mode, origin: Origin) -> Result<Frame> {
+        debug_assert!(
+            self.translation.resident(page) == Resident::Loading,
+            "page {page} is not being loaded"
+        );
         let is_allowed = match origin {
             // The disk content is unknown after a failed sync: a stale version of a page would read
             // back as sound.
@@ -258,6 +265,10 @@ impl FileState {
 
     /// Publishes a loaded page, so that other threads can find it.
     pub(crate) fn publish(&self, page: u32, frame: Frame, lsn: Lsn, mode: Mode) {
+        debug_assert!(
+            self.translation.resident(page) == Resident::Loading,
+            "page {page} is not being loaded"
+        );
         let header = self.pool.arena.header(frame);
         header.set_page_and_lsn(self.id(page), lsn);
         self.end_loading(page, Some(frame));
@@ -268,6 +279,10 @@ impl FileState {
 
     /// Returns the frame of a page that could not be read.
     pub(crate) fn abandon(&self, page: u32, frame: Frame) {
+        debug_assert!(
+            self.translation.resident(page) == Resident::Loading,
+            "page {page} is not being loaded"
+        );
         self.pool.return_frame(frame);
         self.end_loading(page, None);
     }
@@ -277,6 +292,7 @@ impl FileState {
         // SAFETY: `take_frame` gave this thread the frame's exclusive latch, and the slice ends
         // with this call.
         let bytes = unsafe { self.pool.arena.bytes_mut(frame) };
+        debug_assert!(bytes.len() == self.pool.arena.page_size());
         let offset = self.offset(page);
         if let Err(error) = self.file.read_exact_at(bytes, offset) {
             return Err(match error.source.kind() {
@@ -318,6 +334,7 @@ impl FileState {
     /// first if it is dirty. Errors: those of writing; the page then stays.
     pub(crate) fn evict(&self, page: u32, frame: Frame) -> Result<()> {
         let header = self.pool.arena.header(frame);
+        debug_assert!(header.latch.is_exclusive(), "page {page} is evicted without its latch");
         let is_dirty = header.state() != 0;
         if is_dirty {
             self.write_latched(page, frame)?;
@@ -329,7 +346,13 @@ impl FileState {
 
     /// Removes a clean page from its frame.
     fn vacate(&self, page: u32, frame: Frame) {
-        self.pool.arena.header(frame).set_page(PageId::NONE);
+        let header = self.pool.arena.header(frame);
+        // Changes that exist only in this frame would be lost, and a page in two frames would be
+        // changed in one of them.
+        assert!(header.page() == self.id(page), "frame {frame} holds {}, not page {page}", header.page());
+        assert!(header.state() == 0, "page {page} leaves its frame in state {}", header.state());
+        assert!(self.translation.frame(page) == Some(frame), "page {page} is not known to be in {frame}");
+        header.set_page(PageId::NONE);
         self.translation.clear(page);
         self.pool.wake_latch_waiters(frame);
     }
@@ -356,6 +379,7 @@ impl FileState {
     /// Drops a latched page. Returns false while it is being written.
     fn drop_latched(&self, page: u32, frame: Frame) -> bool {
         let header = self.pool.arena.header(frame);
+        debug_assert!(header.latch.is_exclusive(), "page {page} is dropped without its latch");
         if header.state() & crate::arena::WRITING != 0 {
             return false;
         }
@@ -387,6 +411,8 @@ impl FileState {
         };
         let mut pages: Vec<(u32, Frame)> = (0..frames).filter_map(page_in).collect();
         pages.sort_unstable();
+        // A page that moves to another frame during the search may be in both.
+        debug_assert!(pages.iter().all(|&(_, frame)| (frame as usize) < self.pool.max_frames));
         pages
     }
 }

@@ -25,6 +25,8 @@ pub enum Format {
     Raw,
 }
 
+const _: () = assert!(PAGE_HEADER_LEN == 2 * size_of::<u64>());
+
 impl Format {
     /// Returns the offset of the payload.
     #[inline]
@@ -54,6 +56,10 @@ pub fn stamp(bytes: &mut [u8], page: u32, lsn: Lsn) {
     if let Some(place) = bytes.get_mut(..8) {
         place.copy_from_slice(&check.to_le_bytes());
     }
+    debug_assert!(
+        bytes.len() < PAGE_HEADER_LEN || verify(bytes, page) == Ok(lsn),
+        "page {page} does not pass its own check"
+    );
 }
 
 /// Verifies a page in its on-disk form and returns its LSN. Errors: the found and the expected

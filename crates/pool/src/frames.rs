@@ -1,5 +1,6 @@
 //! Hands out frames and takes them back, and changes their number.
 
+use cairn_vfs::Bug;
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::lock;
 
@@ -50,13 +51,23 @@ impl PoolState {
 
     /// Evicts the victim from a frame.
     fn vacate(&self, file: &FileState, taken: Taken) -> Result<()> {
-        let Some(page) = taken.victim else { return Ok(()) };
+        let header = self.arena.header(taken.frame);
+        debug_assert!(header.latch.is_exclusive(), "frame {} was taken without its latch", taken.frame);
+        let Some(page) = taken.victim else {
+            debug_assert!(header.page() == PageId::NONE, "a free frame holds {}", header.page());
+            return Ok(());
+        };
+        debug_assert!(header.page() == page, "the victim {page} is not in its frame, but {}", header.page());
         let evicted = if page.file() == file.number {
             file.evict(page.page(), taken.frame)
         } else {
-            // If the file is gone, so are its pages: files leave the pool after their pages.
-            self.file(page.file()).map_or(Ok(()), |file| file.evict(page.page(), taken.frame))
+            match self.file(page.file()) {
+                Some(file) => file.evict(page.page(), taken.frame),
+                // Files leave the pool after their pages.
+                None => Err(Bug::new(format!("{page} is in memory, but its file has left the pool")).into()),
+            }
         };
+        debug_assert!(evicted.is_err() || header.page() == PageId::NONE, "{page} stays after its eviction");
         if evicted.is_err() {
             lock(&self.replacer.state).reinstate(taken.frame, page, &self.pool_frames(false));
             self.release_exclusive(taken.frame);
@@ -92,6 +103,7 @@ impl PoolState {
 
     /// Returns a frame into which no page could be read; its latch is held.
     pub(crate) fn return_frame(&self, frame: Frame) {
+        debug_assert!(self.arena.header(frame).page() == PageId::NONE, "frame {frame} still holds a page");
         let mut state = lock(&self.replacer.state);
         state.policy.remove(frame);
         drop(state);
@@ -109,26 +121,30 @@ impl PoolState {
     }
 
     fn set_frames(&self, frames: usize) {
+        assert!(frames <= self.max_frames, "{frames} frames, expected at most {}", self.max_frames);
         self.frames.store(frames, Release);
         let high = self.background_share.map_or(usize::MAX, |share| (share * frames as f64) as usize);
         self.dirty_high.store(high, Relaxed);
     }
 
     pub(crate) fn grow(&self, from: usize, to: usize) -> Result<()> {
+        debug_assert!(from <= to && to <= self.max_frames, "growing from {from} to {to} frames");
         let what = || format!("{to} frames of {} bytes", self.arena.page_size());
         self.arena.populate(from..to).map_err(|error| Error::memory(what())(error))?;
         for frame in from..to {
             let header = self.arena.header(frame as Frame);
-            header.set_page(PageId::NONE);
             // A frame without a page is latched by its current holder. Frames from an earlier,
             // larger size of the pool are latched already.
             header.latch.try_exclusive();
+            assert!(header.latch.is_exclusive(), "frame {frame} is in use before it belongs to the pool");
+            header.set_page(PageId::NONE);
         }
         // Before any of them is handed out: a flush or checkpoint that visits all frames must not
         // miss a page in them.
         self.set_frames(to);
         let mut state = lock(&self.replacer.state);
         // Lower numbers are handed out first.
+        debug_assert!(state.free.iter().all(|&frame| (frame as usize) < from), "a new frame is free already");
         state.free.splice(0..0, (from as Frame..to as Frame).rev());
         state.policy.resize(to);
         drop(state);
@@ -137,6 +153,7 @@ impl PoolState {
     }
 
     pub(crate) fn shrink(&self, from: usize, to: usize) -> Result<()> {
+        debug_assert!(to <= from, "shrinking from {from} to {to} frames");
         let mut emptied = Vec::with_capacity(from - to);
         {
             let mut state = lock(&self.replacer.state);
@@ -163,8 +180,10 @@ impl PoolState {
             }
             emptied.push(frame);
         }
+        assert!(emptied.len() == from - to, "{} frames were emptied, expected {}", emptied.len(), from - to);
         let mut state = lock(&self.replacer.state);
         emptied.iter().for_each(|&frame| state.policy.remove(frame));
+        debug_assert!(state.free.len() + state.policy.len() <= to, "removed frames are still in use");
         state.policy.resize(to);
         drop(state);
         self.set_frames(to);

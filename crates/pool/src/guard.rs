@@ -89,6 +89,7 @@ impl<'p> LatchedFrame<'p> {
     unsafe fn payload(self) -> &'p [u8] {
         // SAFETY: guaranteed by the caller.
         let bytes = unsafe { self.file.pool.arena.bytes(self.frame) };
+        debug_assert!(self.file.format.payload_offset() < bytes.len());
         // SAFETY: the header of a page is shorter than the page.
         unsafe { bytes.get_unchecked(self.file.format.payload_offset()..) }
     }
@@ -99,7 +100,9 @@ impl<'p> Shared<'p> {
     /// the latch.
     #[inline]
     pub(crate) fn new(file: &'p FileState, frame: Frame) -> Self {
-        Shared(LatchedFrame { file, frame })
+        let latched = LatchedFrame { file, frame };
+        debug_assert!(latched.header().latch.is_held(), "a guard of frame {frame} without its latch");
+        Shared(latched)
     }
 
     #[inline]
@@ -142,7 +145,9 @@ impl<'p> Exclusive<'p> {
     /// releases the latch.
     #[inline]
     pub(crate) fn new(file: &'p FileState, frame: Frame) -> Self {
-        Exclusive(LatchedFrame { file, frame })
+        let latched = LatchedFrame { file, frame };
+        debug_assert!(latched.header().latch.is_exclusive(), "a guard of frame {frame} without its latch");
+        Exclusive(latched)
     }
 
     /// Returns the page's id.
@@ -167,6 +172,7 @@ impl<'p> Exclusive<'p> {
         // SAFETY: the guard holds the frame's exclusive latch, and is borrowed mutably for the
         // lifetime of the slice.
         let bytes = unsafe { file.pool.arena.bytes_mut(frame) };
+        debug_assert!(file.format.payload_offset() < bytes.len());
         // SAFETY: the header of a page is shorter than the page.
         unsafe { bytes.get_unchecked_mut(file.format.payload_offset()..) }
     }
@@ -174,6 +180,7 @@ impl<'p> Exclusive<'p> {
     /// Converts the guard to shared mode without releasing the page in between.
     pub fn downgrade(self) -> Shared<'p> {
         let held = ManuallyDrop::new(self).0;
+        debug_assert!(held.header().page().file() == held.file.number);
         let left = held.header().latch.downgrade();
         held.file.pool.wake_after_release(held.frame, left);
         Shared(held)

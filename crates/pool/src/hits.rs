@@ -18,6 +18,10 @@ pub(crate) const BATCH: usize = if cfg!(cairn_shuttle) { 2 } else { 64 };
 /// Maximum number of hits skipped for each one collected.
 const STRIDE_MAX: u32 = 63;
 
+const _: () = assert!(STRIPES > 0 && BATCH > 0 && BATCH <= u32::MAX as usize);
+// Doubling a stride and adding one reaches the maximum exactly.
+const _: () = assert!((STRIDE_MAX + 1).is_power_of_two());
+
 /// The data of one thread.
 ///
 /// Counters are incremented by a load and a store. An atomic addition would cost as much as the
@@ -98,6 +102,7 @@ impl Stripe {
         }
         self.skip.store(self.stride.load(Relaxed), Relaxed);
         let at = self.collected.load(Relaxed) as usize;
+        debug_assert!(at <= self.batch.len(), "{at} hits collected in {} places", self.batch.len());
         let Some(slot) = self.batch.get(at) else { return true };
         slot.store(u64::from(frame) << 32 | u64::from(page.page()), Relaxed);
         self.collected.store(at as u32 + 1, Relaxed);
@@ -109,6 +114,7 @@ impl Stripe {
     /// one in [`STRIDE_MAX`].
     pub(crate) fn pace(&self, admitted: u64) {
         let stride = self.stride.load(Relaxed);
+        debug_assert!(stride <= STRIDE_MAX, "a stride of {stride}");
         let is_quiet = self.admitted.swap(admitted, Relaxed) == admitted;
         self.stride.store(if is_quiet { (2 * stride + 1).min(STRIDE_MAX) } else { stride / 2 }, Relaxed);
     }
@@ -122,6 +128,7 @@ impl Stripe {
     /// policy.
     pub(crate) fn take(&self, mut each: impl FnMut(Frame, u32)) {
         let count = self.collected.load(Relaxed) as usize;
+        debug_assert!(count <= self.batch.len(), "{count} hits collected in {} places", self.batch.len());
         for slot in self.batch.iter().take(count) {
             let hit = slot.load(Relaxed);
             each((hit >> 32) as Frame, hit as u32);

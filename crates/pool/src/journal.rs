@@ -35,6 +35,7 @@ use crate::staging::BATCH;
 use crate::write_ahead::Lsn;
 
 const MAGIC: &[u8; 8] = b"CAIRNDW\0";
+/// The version of the double writes that this build writes and reads.
 const VERSION: u32 = 2;
 const BLOCK: usize = 4096;
 const HEADER: usize = 24;
@@ -46,6 +47,8 @@ const LOGGED: usize = BLOCK - 16;
 const OWNER: usize = LOGGED - 24;
 
 const _: () = assert!(HEADER + ENTRY * BATCH <= OWNER);
+const _: () = assert!(OWNER + size_of::<Owner>() == LOGGED && LOGGED + 16 == BLOCK);
+const _: () = assert!(MAGIC.len() + 4 * 4 == HEADER);
 
 /// Returns the maximum size of a double write for pages of `page_size` bytes, for callers that
 /// reserve the space in advance.
@@ -82,7 +85,8 @@ impl Copies {
     /// Reads a double write. Returns `None` if it was never used, or was torn before any of its
     /// pages was written in place.
     ///
-    /// Errors: file system errors; [`Error::Invalid`] for another version or page size.
+    /// Errors: file system errors; [`Error::Unsupported`] for another version; [`Error::Invalid`]
+    /// for another page size.
     pub fn read(file: &dyn File, page_size: usize) -> Result<Option<Copies>> {
         if file.len()? < BLOCK as u64 {
             return Ok(None);
@@ -93,16 +97,27 @@ impl Copies {
         if content.get(..8) != Some(MAGIC) || u64_at(check, 0) != xxh3_64(content) {
             return Ok(None);
         }
-        let (version, size) = (u32_at(content, 8), u32_at(content, 12));
-        if version != VERSION || size as usize != page_size {
+        match u32_at(content, 8) {
+            2 => Copies::decode_2(file, content, page_size).map(Some),
+            other => Err(Error::Unsupported {
+                file: file.path().to_owned(),
+                what: format!("it is a double write of version {other}; this build reads version {VERSION}"),
+            }),
+        }
+    }
+
+    /// Decodes the block of version 2, whose check matches.
+    fn decode_2(file: &dyn File, content: &[u8], page_size: usize) -> Result<Copies> {
+        let size = u32_at(content, 12);
+        if size as usize != page_size {
             return Err(Error::invalid(format!(
-                "{} is a double write of version {version} for pages of {size} bytes; expected version {VERSION} and {page_size} bytes",
+                "{} is a double write for pages of {size} bytes, expected {page_size} bytes",
                 file.path().display()
             )));
         }
         let entries = content.get(HEADER..OWNER).unwrap_or_default().chunks_exact(ENTRY);
         let entries = entries.take(u32_at(content, 16) as usize);
-        Ok(Some(Copies {
+        Ok(Copies {
             owner: Owner {
                 file: u64_at(content, OWNER),
                 session: u64_at(content, OWNER + 8),
@@ -111,7 +126,7 @@ impl Copies {
             logged: Lsn(u64_at(content, LOGGED)),
             page_size,
             entries: entries.map(|entry| (u32_at(entry, 0), u64_at(entry, 8))).collect(),
-        }))
+        })
     }
 
     /// Returns the copy of a page from `file`, from which `self` was read; `None` when there is no
@@ -125,6 +140,7 @@ impl Copies {
     /// Reads a copy. Returns false when it is torn or past the file's end.
     fn copy(&self, file: &dyn File, at: usize, copy: &mut [u8]) -> Result<bool> {
         let Some(&(number, check)) = self.entries.get(at) else { return Ok(false) };
+        debug_assert!(copy.len() == self.page_size);
         let start = BLOCK as u64 + (at * self.page_size) as u64;
         if start + self.page_size as u64 > file.len()? {
             return Ok(false);
@@ -158,6 +174,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+    debug_assert!(at + value.len() <= bytes.len(), "{} bytes at {at} of {}", value.len(), bytes.len());
     if let Some(place) = bytes.get_mut(at..at + value.len()) {
         place.copy_from_slice(value);
     }
@@ -251,6 +268,13 @@ impl Journal {
         (file, format): (&dyn File, Format),
         sync: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
+        assert!(!pages.is_empty() && pages.len() <= BATCH, "a batch of {} pages", pages.len());
+        assert!(
+            bytes.len() == pages.len() * self.page_size,
+            "{} bytes for {} pages",
+            bytes.len(),
+            pages.len()
+        );
         if self.is_torn {
             self.restore(file, format)?;
             self.is_torn = false;
@@ -259,6 +283,7 @@ impl Journal {
             sync()?;
             self.is_needed = false;
         }
+        debug_assert!(!self.is_needed && !self.is_torn, "copies are replaced that are still needed");
         self.logged = self.logged.max(logged);
         self.fill_block(pages, bytes);
         self.file.write_all_at(bytes, BLOCK as u64)?;
@@ -275,6 +300,7 @@ impl Journal {
 
     /// Records that a page of the batch could not be written in place.
     pub(crate) fn note_failure(&mut self) {
+        debug_assert!(self.is_needed, "a page was written in place without a copy");
         self.is_torn = true;
     }
 
@@ -313,5 +339,7 @@ impl Journal {
         put(block, LOGGED, &self.logged.0.to_le_bytes());
         let check = xxh3_64(&block[..BLOCK - 8]);
         put(block, BLOCK - 8, &check.to_le_bytes());
+        debug_assert!(u64_at(block, LOGGED) == self.logged.0 && u64_at(block, OWNER) == self.owner.file);
+        debug_assert!(u32_at(block, 16) as usize == pages.len() && u32_at(block, 8) == VERSION);
     }
 }

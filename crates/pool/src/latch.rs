@@ -23,6 +23,14 @@ const SHARED_MAX: u64 = 60_000;
 const EXCLUSIVE: u64 = 1 << 16;
 const WAITERS: u64 = 1 << 17;
 const VERSION: u64 = 1 << 18;
+/// The bits beside the version.
+const HOLDERS: u64 = SHARED_MASK | EXCLUSIVE | WAITERS;
+
+// The fields are adjacent: the carry of one would change the next.
+const _: () = assert!(SHARED_MASK + SHARED == EXCLUSIVE && EXCLUSIVE << 1 == WAITERS);
+const _: () = assert!(WAITERS << 1 == VERSION && HOLDERS + 1 == VERSION);
+// Refused threads add themselves for a moment, so the count needs room above its limit.
+const _: () = assert!(SHARED_MAX + 4096 < SHARED_MASK);
 
 /// The latch of one frame. It only has try operations; [`Parking`](crate::parking::Parking) does
 /// the waiting.
@@ -46,6 +54,7 @@ impl Latch {
     #[inline]
     pub(crate) fn try_shared(&self) -> Result<(), Released> {
         let before = self.0.fetch_add(SHARED, Acquire);
+        debug_assert!(before & SHARED_MASK < SHARED_MASK, "the shared count overflows into {before:#x}");
         if before & (EXCLUSIVE | WAITERS) == 0 && before & SHARED_MASK < SHARED_MAX {
             return Ok(());
         }
@@ -79,6 +88,7 @@ impl Latch {
 
     #[inline]
     fn make_exclusive(&self, word: u64) -> bool {
+        debug_assert!(word & (SHARED_MASK | EXCLUSIVE) == 0, "taking a latch that is held: {word:#x}");
         let is_held = self.0.compare_exchange(word, word | EXCLUSIVE, SeqCst, Relaxed).is_ok();
         // ORDER: the holder's changes come after the change of the word. An optimistic reader that
         // sees such a change also sees the changed word when it checks again after its own fence.
@@ -90,6 +100,7 @@ impl Latch {
     /// Takes the latch in exclusive mode if nobody holds it, and nobody has held it exclusively
     /// since `version` was read.
     pub(crate) fn try_exclusive_at(&self, version: Version) -> bool {
+        debug_assert!(version.0 & HOLDERS == 0, "{version:?} is not the version of a free latch");
         let word = self.0.load(Relaxed);
         word & !WAITERS == version.0 && self.make_exclusive(word)
     }
@@ -98,6 +109,7 @@ impl Latch {
     #[inline]
     pub(crate) fn release_shared(&self) -> Released {
         let before = self.0.fetch_sub(SHARED, SeqCst);
+        debug_assert!(before & SHARED_MASK != 0, "a shared hold is released that nobody has: {before:#x}");
         if before & WAITERS != 0 && before & SHARED_MASK == 1 {
             Released::HasWaiters
         } else {
@@ -109,6 +121,7 @@ impl Latch {
     #[inline]
     pub(crate) fn release_exclusive(&self) -> Released {
         let before = self.0.fetch_add(VERSION - EXCLUSIVE, SeqCst);
+        debug_assert!(before & EXCLUSIVE != 0, "an exclusive hold is released that nobody has: {before:#x}");
         if before & WAITERS != 0 { Released::HasWaiters } else { Released::NoWaiters }
     }
 
@@ -117,6 +130,8 @@ impl Latch {
     #[inline]
     pub(crate) fn downgrade(&self) -> Released {
         let before = self.0.fetch_add(VERSION - EXCLUSIVE + SHARED, SeqCst);
+        debug_assert!(before & EXCLUSIVE != 0, "a hold is downgraded that nobody has: {before:#x}");
+        debug_assert!(before & SHARED_MASK < SHARED_MASK, "the shared count overflows into {before:#x}");
         if before & WAITERS != 0 { Released::HasWaiters } else { Released::NoWaiters }
     }
 
@@ -131,9 +146,21 @@ impl Latch {
     /// Returns true while nobody has held the latch exclusively since `version` was read.
     #[inline]
     pub(crate) fn is_at(&self, version: Version) -> bool {
+        debug_assert!(version.0 & HOLDERS == 0, "{version:?} is not the version of a free latch");
         // ORDER: the preceding reads of the page come before this read of the word.
         fence(Acquire);
         self.0.load(Relaxed) & !(SHARED_MASK | WAITERS) == version.0
+    }
+
+    /// Returns true while the latch is held exclusively. For assertions of the holder: others may
+    /// take and release the latch meanwhile.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.0.load(Relaxed) & EXCLUSIVE != 0
+    }
+
+    /// Returns true while the latch is held in either mode. For assertions of the holder.
+    pub(crate) fn is_held(&self) -> bool {
+        self.0.load(Relaxed) & (SHARED_MASK | EXCLUSIVE) != 0
     }
 
     /// Returns true when a thread sleeps here, or may be about to.

@@ -80,6 +80,10 @@ impl<'p> Optimistic<'p> {
     #[inline]
     pub(crate) fn new(file: &'p FileState, frame: Frame, page: u32, version: Version) -> Self {
         let (arena, skip) = (&file.pool.arena, file.format.payload_offset());
+        debug_assert!(skip < arena.page_size());
+        debug_assert!(
+            FramePage::new(frame, page).frame() == frame && FramePage::new(frame, page).page() == page
+        );
         // SAFETY: the header of a page is shorter than the page.
         let start = unsafe { arena.start(frame).add(skip) };
         Optimistic { file, place: FramePage::new(frame, page), version, start, len: arena.page_size() - skip }
@@ -166,6 +170,7 @@ impl<'p> Optimistic<'p> {
         }
         let (words, rest) = to.as_chunks_mut::<8>();
         let tail = offset + 8 * words.len();
+        debug_assert!(tail + rest.len() <= self.len);
         for (at, word) in words.iter_mut().enumerate() {
             *word = self.load::<u64>(offset + 8 * at)?.to_ne_bytes();
         }
@@ -188,6 +193,7 @@ impl<'p> Optimistic<'p> {
             }
         }
         let tail = offset + 8 * words.len();
+        debug_assert!(tail + rest.len() <= offset + len);
         for (at, byte) in rest.iter().enumerate() {
             let own = self.load::<u8>(tail + at)?;
             if own != *byte {
@@ -204,7 +210,9 @@ impl<'p> Optimistic<'p> {
             return Err(Changed);
         }
         let guard = Shared::new(self.file, self.place.frame());
-        self.validate().map(|()| guard)
+        self.validate()?;
+        debug_assert!(guard.id() == self.id(), "{} is in the frame of {}", guard.id(), self.id());
+        Ok(guard)
     }
 
     /// Latches the page in exclusive mode if nobody else holds it and it has not changed since.
@@ -213,7 +221,9 @@ impl<'p> Optimistic<'p> {
         if !latch.try_exclusive_at(self.version) {
             return Err(Changed);
         }
-        Ok(Exclusive::new(self.file, self.place.frame()))
+        let guard = Exclusive::new(self.file, self.place.frame());
+        debug_assert!(guard.id() == self.id(), "{} is in the frame of {}", guard.id(), self.id());
+        Ok(guard)
     }
 }
 

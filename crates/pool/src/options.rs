@@ -10,6 +10,9 @@ pub const MIN_PAGE_SIZE: usize = 4 << 10;
 /// The largest page size.
 pub const MAX_PAGE_SIZE: usize = 64 << 10;
 
+const _: () = assert!(MIN_PAGE_SIZE.is_power_of_two() && MAX_PAGE_SIZE.is_power_of_two());
+const _: () = assert!(MIN_PAGE_SIZE < MAX_PAGE_SIZE && crate::PAGE_HEADER_LEN < MIN_PAGE_SIZE);
+
 /// Settings of a pool: see [`Pool::builder`](crate::Pool::builder).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

@@ -36,6 +36,11 @@ impl PageId {
     }
 }
 
+const _: () = assert!(PageId::new(7, 9).file() == 7 && PageId::new(7, 9).page() == 9);
+const _: () = assert!(PageId::from_u64(PageId::new(7, 9).as_u64()).0 == PageId::new(7, 9).0);
+// The last page of the last possible file has the same number, so no file may have that number.
+const _: () = assert!(PageId::NONE.0 == PageId::new(u32::MAX, u32::MAX).0);
+
 impl fmt::Display for PageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file(), self.page())

@@ -106,6 +106,7 @@ impl Pool {
         let (frames, max_frames) = (options.frames, options.max_frames());
         let what = || format!("{frames} frames of {} bytes", options.page_size);
         // Before the policy, whose tables would be wasted if there is no memory for the frames.
+        debug_assert!(frames > 0 && frames <= max_frames, "{frames} of {max_frames} frames");
         let arena = Arena::new(max_frames, options.page_size).map_err(Error::memory(what()))?;
         let policy = build(options.policy, frames);
         let max_mark = match policy.hits() {
@@ -136,6 +137,7 @@ impl Pool {
             signal: Signal::default(),
         });
         state.grow(0, frames)?;
+        debug_assert!(state.frames.load(Acquire) == frames);
         let background = background_share.map(|_| Background::start(&state)).transpose()?;
         Ok(Pool { state, background: background.map(Arc::new) })
     }
@@ -210,6 +212,7 @@ impl Pool {
         }
         let _one = lock(&state.resizing);
         let now = state.frames.load(Acquire);
+        debug_assert!(now > 0 && now <= state.max_frames, "{now} of {} frames", state.max_frames);
         if frames > now { state.grow(now, frames) } else { state.shrink(now, frames) }
     }
 }

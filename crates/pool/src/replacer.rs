@@ -97,6 +97,8 @@ impl Frames for PoolFrames<'_> {
         }
         // No write can begin while the latch is held, only before.
         if header.state() & unwanted == 0 {
+            // Frames without a page stay latched.
+            debug_assert!(header.page() != PageId::NONE, "frame {frame} was free to claim, without a page");
             return true;
         }
         release_exclusive(header, frame, self.parking);
@@ -113,6 +115,7 @@ pub(crate) fn release_exclusive(header: &Header, frame: Frame, parking: &Parking
 
 /// Returns the parking key of a frame's latch.
 pub(crate) fn latch_key(frame: Frame) -> u64 {
+    debug_assert!((frame as usize) < crate::translation::MAX_FRAMES, "no frame {frame}");
     // Distinct from page keys, which have a file number in the upper half.
     u64::MAX - u64::from(frame)
 }
@@ -152,8 +155,20 @@ impl Replacer {
     /// Returns a frame without a page to the free list, with its latch held.
     pub(crate) fn return_frame(&self, frame: Frame) {
         let mut state = lock(&self.state);
+        debug_assert!(!state.free.contains(&frame), "frame {frame} is returned twice");
         state.free.push(frame);
         state.notify_head();
+    }
+
+    /// Both change under the lock of the state only. A thread that releases a frame trusts the
+    /// count.
+    fn check_queue(&self, state: &Replacement) {
+        debug_assert!(
+            self.waiter_count.load(SeqCst) == state.queue.len(),
+            "{} threads are in the queue, counted {}",
+            state.queue.len(),
+            self.waiter_count.load(SeqCst)
+        );
     }
 
     /// Joins the queue. The caller must then try [`Replacement::take_in_turn`].
@@ -161,6 +176,7 @@ impl Replacer {
         let waiter = Arc::new(FrameWaiter::default());
         state.queue.push_back(Arc::clone(&waiter));
         self.waiter_count.fetch_add(1, SeqCst);
+        self.check_queue(state);
         // ORDER: the check of a held latch is a plain load, which must not be moved before the
         // count.
         fence(SeqCst);
@@ -173,6 +189,7 @@ impl Replacer {
             state.queue.remove(at);
             self.waiter_count.fetch_sub(1, SeqCst);
         }
+        self.check_queue(state);
         state.notify_head();
     }
 }
@@ -214,11 +231,17 @@ impl Replacement {
         incoming: PageId,
         pool_frames: &PoolFrames<'_>,
     ) -> Option<Taken> {
+        debug_assert!(
+            self.queue.iter().any(|other| Arc::ptr_eq(other, waiter)),
+            "the thread has left the queue"
+        );
         let is_head = self.queue.front().is_some_and(|head| Arc::ptr_eq(head, waiter));
         if is_head { self.take_free_or_victim(incoming, pool_frames) } else { None }
     }
 
     fn take_free_or_victim(&mut self, incoming: PageId, pool_frames: &PoolFrames<'_>) -> Option<Taken> {
+        debug_assert!(incoming != PageId::NONE);
+        let tracked = self.policy.len();
         let taken = match self.free.pop() {
             Some(frame) => Taken { frame, victim: None },
             None => {
@@ -228,14 +251,27 @@ impl Replacement {
             }
         };
         count(&self.counts.admitted);
+        let header = pool_frames.arena.header(taken.frame);
+        debug_assert!(header.latch.is_exclusive(), "frame {} was taken without its latch", taken.frame);
+        debug_assert!(header.state() & WRITING == 0, "frame {} was taken while it is written", taken.frame);
+        debug_assert!(taken.victim != Some(PageId::NONE), "an empty frame was evicted");
+        debug_assert!(taken.victim.is_some() || header.page() == PageId::NONE, "a free frame holds a page");
         pool_frames.set_mark(taken.frame, 0);
         self.policy.insert(taken.frame, incoming, pool_frames);
+        debug_assert!(
+            self.policy.len() == tracked + usize::from(taken.victim.is_none()),
+            "the policy tracked {tracked} frames, now {}, after {taken:?}",
+            self.policy.len()
+        );
         Some(taken)
     }
 
     /// Undoes a replacement whose incoming page is not read after all: the frame holds `page`
     /// again.
     pub(crate) fn reinstate(&mut self, frame: Frame, page: PageId, pool_frames: &PoolFrames<'_>) {
+        let header = pool_frames.arena.header(frame);
+        debug_assert!(header.page() == page, "{page} is not in frame {frame} any more");
+        debug_assert!(header.latch.is_exclusive(), "{page} is reinstated without its latch");
         self.policy.remove(frame);
         self.policy.insert(frame, page, pool_frames);
     }

@@ -160,6 +160,7 @@ fn replay_through(trace: &Trace, policy: &mut dyn Policy, capacity: usize) -> Ou
     let mut held: Vec<u32> = Vec::with_capacity(marks.0.len());
     for &page in &trace.requests {
         let resident = frame_of[page as usize];
+        debug_assert!(resident.is_none_or(|frame| held[frame as usize] == page));
         outcome.count(resident.is_some());
         match (resident, mark_max) {
             (Some(frame), Some(max)) => marks.set_mark(frame, (marks.mark(frame) + 1).min(max)),
@@ -182,6 +183,8 @@ fn replay_through(trace: &Trace, policy: &mut dyn Policy, capacity: usize) -> Ou
             }
         }
     }
+    debug_assert!(outcome.hits + outcome.misses == trace.len() as u64);
+    debug_assert!(held.len() <= capacity && policy.len() == held.len());
     outcome
 }
 
@@ -218,8 +221,10 @@ pub fn optimum(trace: &Trace, capacity: usize) -> Outcome {
             }
             resident[page as usize] = true;
         }
+        debug_assert!(next[at] > at && frames <= capacity);
         farthest.push((next[at], page));
     }
+    debug_assert!(outcome.hits + outcome.misses == trace.len() as u64);
     outcome
 }
 

@@ -24,6 +24,8 @@ const WINDOW_BYTES: usize = 256 << 10;
 /// Maximum number of pages read in one call.
 const BATCH: usize = 64;
 
+const _: () = assert!(WINDOW_BYTES >= crate::options::MAX_PAGE_SIZE);
+
 /// An iterator over guards of the pages of a range. It reads ahead one window at a time. Hold only
 /// a few of its guards at once.
 ///
@@ -60,8 +62,11 @@ impl<'p> Iterator for Scan<'p> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let page = self.pages.next()?;
+        debug_assert!(page <= self.read_until, "page {page} was skipped by the read-ahead");
+        debug_assert!(self.window > 0);
         if page >= self.read_until {
             self.read_until = page.saturating_add(self.window).min(self.pages.end);
+            debug_assert!(self.read_until > page, "page {page} is not read ahead of itself");
             if self.window > 1 {
                 self.file.prefetch(page..self.read_until);
             }
@@ -128,6 +133,7 @@ impl FileState {
     /// Reads pages, given in ascending order, into their frames. Adjacent pages form one read, and
     /// all reads run concurrently. Returns the number of pages read successfully.
     fn read_pages(&self, pages: &[(u32, Frame)]) -> usize {
+        debug_assert!(pages.len() <= BATCH && pages.is_sorted_by(|a, b| a.0 < b.0), "not a batch: {pages:?}");
         // SAFETY: this thread has held the frames' exclusive latches since `try_take_frame`, each
         // frame occurs once, and the slices end with the requests.
         let buffer = |frame| IoSliceMut::new(unsafe { self.pool.arena.bytes_mut(frame) });
@@ -142,6 +148,7 @@ impl FileState {
             })
             .collect();
         self.file.read_batch(&mut requests);
+        debug_assert!(requests.iter().map(|request| request.buffers.len()).sum::<usize>() == pages.len());
         let mut read: Vec<usize> = requests.into_iter().map(|request| request.result.unwrap_or(0)).collect();
         if self.check_poison().is_err() {
             // A sync that failed during the reads may have lost the latest version of these pages.
@@ -152,6 +159,7 @@ impl FileState {
 
     /// Publishes the pages of a run that were read completely. Returns the number of sound ones.
     fn end_run(&self, run: &[(u32, Frame)], whole: usize) -> usize {
+        debug_assert!(whole <= run.len(), "{whole} pages read, asked for {}", run.len());
         let mut count = 0;
         for (at, &(page, frame)) in run.iter().enumerate() {
             // SAFETY: this thread has held the frame's exclusive latch since `try_take_frame`, and

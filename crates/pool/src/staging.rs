@@ -26,7 +26,11 @@ pub(crate) struct Staged {
 impl Staging {
     pub(crate) fn push(&mut self, page: Staged, bytes: &[u8]) {
         let start = self.pages.len() * bytes.len();
-        if let Some(place) = self.bytes.get_mut(start..start + bytes.len()) {
+        debug_assert!(self.pages.last().is_none_or(|last| last.page < page.page), "pages are not ascending");
+        let place = self.bytes.get_mut(start..start + bytes.len());
+        // The frame is marked as being written, which only the write of this copy ends.
+        assert!(place.is_some(), "page {} does not fit after {} staged ones", page.page, self.pages.len());
+        if let Some(place) = place {
             place.copy_from_slice(bytes);
             self.pages.push(page);
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use cairn_vfs::sync::{Arc, CacheAligned, Mutex, RwLock, lock, read, write};
-use cairn_vfs::{Clock, File};
+use cairn_vfs::{Bug, Clock, File};
 
 use crate::arena::Arena;
 use crate::error::{Error, Result};
@@ -90,14 +90,18 @@ impl Files {
             None => {
                 let number = u32::try_from(self.open.len())
                     .map_err(|_| Error::invalid("there are too many files in the pool"))?;
+                debug_assert!(PageId::new(number, u32::MAX) != PageId::NONE);
                 self.open.push(None);
                 number
             }
         };
+        // Before the file is made: dropping it takes the lock that the caller holds.
+        let Some(place) = self.open.get_mut(number as usize).filter(|place| place.is_none()) else {
+            return Err(Bug::new(format!("file number {number} is in use, expected a free one")).into());
+        };
         let file = make(number);
-        if let Some(place) = self.open.get_mut(number as usize) {
-            *place = Some(Arc::clone(&file));
-        }
+        debug_assert!(file.number == number);
+        *place = Some(Arc::clone(&file));
         Ok(file)
     }
 }
@@ -112,6 +116,7 @@ impl PoolState {
             let mark = &self.arena.header(frame).mark;
             // The mark of a page that was read ahead becomes 0.
             let next = mark.load(Relaxed).wrapping_add(1);
+            debug_assert!(next <= self.max_mark.saturating_add(1), "a mark of {}", next.wrapping_sub(1));
             // A mark at its maximum is not written, so that threads sharing a hot page keep its
             // cache line.
             if next <= self.max_mark {
@@ -144,7 +149,9 @@ impl PoolState {
     }
 
     pub(crate) fn count_clean(&self) {
-        self.dirty.fetch_sub(1, Relaxed);
+        // A frame is counted as dirty before its latch is released, and no write begins earlier.
+        let before = self.dirty.fetch_sub(1, Relaxed);
+        assert!(before != 0, "more frames become clean than have become dirty");
     }
 
     /// Returns an open file.
@@ -160,13 +167,17 @@ impl PoolState {
     /// continue with it.
     pub(crate) fn remove_file(&self, number: u32) {
         let forgotten = write(&self.files).open.get_mut(number as usize).and_then(Option::take);
+        debug_assert!(forgotten.is_some(), "file {number} leaves the pool twice");
         // Dropped outside the lock, because dropping the last reference to a file takes the lock.
         drop(forgotten);
     }
 
     /// Returns the number of a file that has no references left.
     pub(crate) fn recycle_number(&self, number: u32) {
-        write(&self.files).unused.push(number);
+        let mut files = write(&self.files);
+        debug_assert!(!files.unused.contains(&number), "file number {number} is free already");
+        debug_assert!(matches!(files.open.get(number as usize), Some(None)), "file {number} is open");
+        files.unused.push(number);
     }
 
     /// Wakes threads that wait for the frame's latch or for any frame.
@@ -228,8 +239,10 @@ impl FileState {
         if !self.is_poisoned.load(Acquire) {
             return Ok(());
         }
-        let cause = lock(&self.poison).clone();
-        cause.map_or(Ok(()), |cause| Err(Error::Poisoned { file: self.file.path().to_owned(), cause }))
+        match lock(&self.poison).clone() {
+            Some(cause) => Err(Error::Poisoned { file: self.file.path().to_owned(), cause }),
+            None => Err(Bug::new("the file is poisoned without a cause").into()),
+        }
     }
 
     /// Records a failed sync. From now on, no page is written or read from disk.

@@ -32,6 +32,13 @@ const LOADING_AWAITED: u32 = u32::MAX - 1;
 /// The maximum number of frames that entries can name.
 pub(crate) const MAX_FRAMES: usize = (u32::MAX - 2) as usize;
 
+// Entries hold the frame plus one, and the largest of them is not taken for a state.
+const _: () = assert!(MAX_FRAMES < LOADING_AWAITED as usize && LOADING_AWAITED < LOADING);
+const _: () = assert!(locate(0).0 == 0 && locate(0).1 == 0);
+const _: () = assert!(locate((1 << FIRST) - 1).0 == 0 && locate(1 << FIRST).0 == 1);
+const _: () =
+    assert!(locate(u32::MAX).0 == SEGMENTS - 1 && locate(u32::MAX).1 < 1 << (SEGMENTS as u32 - 1 + FIRST));
+
 /// The entries of one file's pages.
 #[derive(Debug)]
 pub(crate) struct Translation {
@@ -109,9 +116,19 @@ impl Translation {
         match self.entry(page) {
             // ORDER: release, so that a thread that sees the frame also sees its header; and
             // SeqCst, together with `is_loading_awaited`.
-            Ok(entry) => entry.swap(frame.map_or(EMPTY, |frame| frame + 1), SeqCst) == LOADING_AWAITED,
-            // The entry exists, since loading began in it.
-            Err(_) => false,
+            Ok(entry) => {
+                debug_assert!(frame.is_none_or(|frame| (frame as usize) < MAX_FRAMES));
+                let before = entry.swap(frame.map_or(EMPTY, |frame| frame + 1), SeqCst);
+                assert!(
+                    before == LOADING || before == LOADING_AWAITED,
+                    "the loading of page {page} ends, which did not begin: its entry was {before}"
+                );
+                before == LOADING_AWAITED
+            }
+            Err(error) => {
+                debug_assert!(false, "page {page} has no entry, although its loading began: {error}");
+                false
+            }
         }
     }
 
@@ -131,6 +148,7 @@ impl Translation {
 
     /// Marks the page as not resident. Requires the frame's exclusive latch.
     pub(crate) fn clear(&self, page: u32) {
+        debug_assert!(self.frame(page).is_some(), "page {page} is cleared, which is not resident");
         if let Ok(entry) = self.entry(page) {
             entry.store(EMPTY, Release);
         }

@@ -67,6 +67,7 @@ impl FileState {
             }
             // The other threads may have written versions older than the ones this call has to
             // write.
+            debug_assert!(busy.len() <= pages.len());
             pages = busy;
         }
         Ok(())
@@ -83,6 +84,9 @@ impl FileState {
         busy: IfLatched,
         staging: &mut Staging,
     ) -> Result<Vec<(u32, Frame)>> {
+        debug_assert!(staging.pages.is_empty(), "{} pages are staged already", staging.pages.len());
+        debug_assert!(pages.len() <= BATCH, "{} pages, expected at most {BATCH}", pages.len());
+        debug_assert!(pages.is_sorted(), "pages are not ascending: {pages:?}");
         self.check_poison()?;
         let mut others = Vec::new();
         let mut failure = Ok(());
@@ -142,6 +146,7 @@ impl FileState {
     /// Writes a page whose frame the caller holds exclusively. With a double write, other dirty
     /// pages are written along with it.
     pub(crate) fn write_latched(&self, page: u32, frame: Frame) -> Result<()> {
+        debug_assert!(self.pool.arena.header(frame).latch.is_exclusive(), "page {page} is not latched");
         self.wait_for_write(frame)?;
         if self.journal.is_none() {
             return self.write_in_place(page, frame);
@@ -156,6 +161,7 @@ impl FileState {
         pages.sort_unstable();
         let mut staging = self.pool.take_staging()?;
         let result = self.write_some(&pages, Some(frame), IfLatched::Skip, &mut staging).map(|_| ());
+        debug_assert!(result.is_err() || arena.header(frame).state() == 0, "page {page} stays dirty");
         self.pool.return_staging(staging);
         result
     }
@@ -192,7 +198,9 @@ impl FileState {
     fn make_log_durable(&self, lsn: Lsn) -> Result<()> {
         match &self.write_ahead {
             Some(log) if lsn != Lsn::NONE => {
-                log.make_durable(lsn).map_err(|cause| Error::Log { lsn, cause: StdArc::from(cause) })
+                log.make_durable(lsn).map_err(|cause| Error::Log { lsn, cause: StdArc::from(cause) })?;
+                debug_assert!(log.end_before(lsn).is_none(), "the durable log does not reach {lsn}");
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -205,6 +213,7 @@ impl FileState {
             return Ok(());
         }
         let pages = std::mem::take(&mut staging.pages);
+        debug_assert!(pages.iter().all(|page| self.pool.arena.header(page.frame).state() & WRITING != 0));
         let prepared =
             self.prepare(&pages, &mut staging.bytes).and_then(|()| self.write_copies(&pages, &staging.bytes));
         let result = match prepared {
@@ -240,6 +249,13 @@ impl FileState {
                 Some(WriteRequest::new(self.offset(run.first()?.page), own))
             })
             .collect();
+        // A page without a request would count as being written forever.
+        assert!(
+            requests.len() == runs().count(),
+            "{} of {} runs are written",
+            requests.len(),
+            runs().count()
+        );
         self.file.write_batch(&mut requests);
         let mut result = Ok(());
         for (run, request) in runs().zip(requests) {
@@ -268,6 +284,8 @@ impl FileState {
         let last = pages.iter().map(|page| page.lsn).max().unwrap_or_default();
         self.make_log_durable(last)?;
         let page_size = self.pool.arena.page_size();
+        debug_assert!(bytes.len() >= pages.len() * page_size);
+        debug_assert!(pages.iter().all(|page| page.lsn <= last));
         let copies = bytes.chunks_exact_mut(page_size);
         if self.format == Format::Checked {
             copies.zip(pages).for_each(|(copy, page)| stamp(copy, page.page, page.lsn));
@@ -325,6 +343,8 @@ impl PoolState {
 
     /// Keeps a buffer for reuse.
     pub(crate) fn return_staging(&self, staging: Staging) {
+        debug_assert!(staging.pages.is_empty(), "{} pages are staged still", staging.pages.len());
+        debug_assert!(staging.bytes.len() == BATCH * self.arena.page_size());
         let mut kept = lock(&self.staging);
         // One for the background writer, one for another thread.
         if kept.len() < 2 {
@@ -347,6 +367,7 @@ impl PoolState {
                     batch.push((header.page(), at));
                 }
             }
+            debug_assert!(batch.len() <= BATCH && (at < frames || frames == 0));
             batch.sort_unstable();
             for pages in batch.chunk_by(|a, b| a.0.file() == b.0.file()) {
                 let Some(file) = pages.first().and_then(|(page, _)| self.file(page.file())) else { continue };

@@ -12,9 +12,9 @@ use crate::limits::Limits;
 use crate::log::{Level, Log};
 use crate::net::socket::Socket;
 use crate::net::transport::{SharedSocket, Transport};
-use crate::net::wire::{Lost, Wire};
+use crate::net::wire::{ReadError, Wire};
 use crate::observer::Observer;
-use crate::registry::{Doom, Present, Registry};
+use crate::registry::{EndReason, Present, Registry};
 use crate::session::{End, Session};
 use crate::sqlstate;
 use crate::startup::{Opened, Startup, open};
@@ -42,8 +42,8 @@ pub fn serve(shared: &Shared, socket: Arc<Socket>, mut present: Present) {
     let peer = present.entry().peer;
     let wire = Wire::new(Transport::Plain(SharedSocket(socket)));
     match open(wire, shared.access.tls.as_ref()) {
-        Err(Lost::Gone) => {}
-        Err(Lost::Protocol(error)) => {
+        Err(ReadError::Disconnected) => {}
+        Err(ReadError::Protocol(error)) => {
             shared.log.say(Level::Warning, format_args!("{process} {peer}: {error}"));
         }
         Ok((_, Opened::Cancel(other, secret))) => {
@@ -74,11 +74,13 @@ fn session(shared: &Shared, present: &mut Present, mut wire: Wire, startup: &Sta
     let who = format!("{} {} {:?}", entry.process, entry.peer, startup.user);
     if let Err(denied) = admit(shared, present, &mut wire, startup) {
         match denied {
-            Denied::Lost(Lost::Gone) if entry.doomed() == Some(Doom::Authentication) => {
+            Denied::Read(ReadError::Disconnected)
+                if entry.end_reason() == Some(EndReason::Authentication) =>
+            {
                 shared.log.say(Level::Warning, format_args!("{who}: took too long to log in"));
             }
-            Denied::Lost(Lost::Gone) => {}
-            Denied::Lost(Lost::Protocol(error)) => {
+            Denied::Read(ReadError::Disconnected) => {}
+            Denied::Read(ReadError::Protocol(error)) => {
                 shared.log.say(Level::Warning, format_args!("{who}: {error}"));
                 refuse(&mut wire, &error.into());
             }
@@ -102,8 +104,8 @@ fn session(shared: &Shared, present: &mut Present, mut wire: Wire, startup: &Sta
     shared.log.say(Level::Debug, format_args!("{who}: session begins"));
     let session = Session::new(wire, connection, entry, Arc::clone(&shared.limits));
     match session.observed_by(shared.observer.clone()).serve() {
-        End::Gone => shared.log.say(Level::Debug, format_args!("{who}: session ends")),
-        End::Told(failure) => shared.log.say(Level::Info, format_args!("{who}: {}", failure.message)),
+        End::Disconnected => shared.log.say(Level::Debug, format_args!("{who}: session ends")),
+        End::Failed(failure) => shared.log.say(Level::Info, format_args!("{who}: {}", failure.message)),
     }
 }
 
@@ -114,7 +116,7 @@ fn admit(shared: &Shared, present: &mut Present, wire: &mut Wire, startup: &Star
     if shared.access.needs_password(peer) {
         authenticate(wire, &shared.access, &startup.user)?;
     }
-    if present.entry().doomed() == Some(Doom::Shutdown) {
+    if present.entry().end_reason() == Some(EndReason::Shutdown) {
         return Err(Failure::new(sqlstate::CANNOT_CONNECT_NOW, "the database system is shutting down").into());
     }
     if !present.admit(shared.limits.connections_max) {

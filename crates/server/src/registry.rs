@@ -37,7 +37,7 @@ impl State {
 /// The reason why the server ends a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Doom {
+pub enum EndReason {
     /// The client took too long to log in.
     Authentication = 1,
     /// The client was idle within a transaction for too long.
@@ -60,7 +60,7 @@ pub struct Entry {
     /// The state in the low two bits, and a count of its changes above them. An observer can thus
     /// see for how long nothing has changed, without a clock reading for each message.
     activity: AtomicU64,
-    doom: AtomicU8,
+    end_reason: AtomicU8,
     canceller: OnceLock<Canceller>,
 }
 
@@ -103,21 +103,21 @@ impl Entry {
     }
 
     /// Asks the connection to end, which it does when it next waits for a message.
-    pub fn doom(&self, why: Doom) {
+    pub fn request_end(&self, why: EndReason) {
         // The first reason is kept.
-        let _ = self.doom.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.end_reason.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
         self.socket.stop_reading();
     }
 
     /// Returns the reason why it must end, if it must.
     #[inline]
-    pub fn doomed(&self) -> Option<Doom> {
-        match self.doom.load(Ordering::Acquire) {
+    pub fn end_reason(&self) -> Option<EndReason> {
+        match self.end_reason.load(Ordering::Acquire) {
             0 => None,
-            1 => Some(Doom::Authentication),
-            2 => Some(Doom::IdleInTransaction),
-            3 => Some(Doom::Idle),
-            _ => Some(Doom::Shutdown),
+            1 => Some(EndReason::Authentication),
+            2 => Some(EndReason::IdleInTransaction),
+            3 => Some(EndReason::Idle),
+            _ => Some(EndReason::Shutdown),
         }
     }
 
@@ -175,7 +175,7 @@ impl Registry {
             secret: i32::from_be_bytes(secret),
             socket,
             activity: AtomicU64::new(State::Authenticating.code()),
-            doom: AtomicU8::new(0),
+            end_reason: AtomicU8::new(0),
             canceller: OnceLock::new(),
         });
         entries.by_process.insert(process, Arc::clone(&entry));
@@ -262,7 +262,7 @@ mod tests {
     /// Goal: connections have different numbers and secrets, sessions are counted, and ended
     /// connections are removed. Method: three connections, two sessions.
     #[test]
-    fn connections_come_and_go() {
+    fn registry_follows_connections() {
         let registry = Arc::new(Registry::default());
         // Numbers wrap around at their end, and numbers in use are skipped.
         let mut ids = [u32::MAX, 1 << 31, 1, i32::MAX as u32, 2].into_iter();
@@ -287,7 +287,7 @@ mod tests {
     /// Goal: states are reported, and setting the same state again counts as a change; the first
     /// reason to end is kept.
     #[test]
-    fn states_and_dooms() {
+    fn states_and_end_reasons() {
         let registry = Arc::new(Registry::default());
         let (one, _other) = UnixStream::pair().unwrap();
         let present = registry.enter(Arc::new(Socket::Unix(one)), Peer::Unix, || 1).unwrap();
@@ -298,9 +298,9 @@ mod tests {
             assert_eq!(entry.state(), state);
             assert_ne!(entry.activity(), before);
         }
-        assert_eq!(entry.doomed(), None);
-        entry.doom(Doom::Idle);
-        entry.doom(Doom::Shutdown);
-        assert_eq!(entry.doomed(), Some(Doom::Idle));
+        assert_eq!(entry.end_reason(), None);
+        entry.request_end(EndReason::Idle);
+        entry.request_end(EndReason::Shutdown);
+        assert_eq!(entry.end_reason(), Some(EndReason::Idle));
     }
 }

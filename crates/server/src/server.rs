@@ -21,10 +21,10 @@ use crate::log::{Level, Log};
 use crate::net::listen::Listeners;
 use crate::net::socket::Socket;
 use crate::observer::Observer;
-use crate::registry::Doom;
+use crate::registry::EndReason;
 use crate::sqlstate;
 use crate::tls::Tls;
-use crate::watch::{LAST_WORDS, TICK, Watch};
+use crate::watch::{FINAL_MESSAGE_GRACE, TICK, Watch};
 
 /// Connections allowed in addition to sessions, for clients that log in, cancel, or are to be
 /// refused.
@@ -272,7 +272,7 @@ impl Server {
             for socket in arrivals.sockets {
                 self.welcome(socket);
             }
-            watch.look(&self.shared.registry, &self.shared.limits);
+            watch.check(&self.shared.registry, &self.shared.limits);
         }
         let Server { shared, listeners, .. } = self;
         drop(listeners);
@@ -322,15 +322,15 @@ fn end(shared: &Shared) -> Result<(), Error> {
     let registry = &shared.registry;
     shared.log.say(Level::Info, format_args!("ending; {} connections", registry.len()));
     let each = |act: &dyn Fn(&crate::registry::Entry)| registry.entries().iter().for_each(|entry| act(entry));
-    each(&|entry| entry.doom(Doom::Shutdown));
+    each(&|entry| entry.request_end(EndReason::Shutdown));
     if !registry.wait_empty(shared.limits.shutdown_grace) {
         shared
             .log
             .say(Level::Info, format_args!("cancelling running statements; {} connections", registry.len()));
         each(&|entry| entry.cancel());
-        if !registry.wait_empty(LAST_WORDS) {
+        if !registry.wait_empty(FINAL_MESSAGE_GRACE) {
             each(&|entry| entry.socket().close());
-            if !registry.wait_empty(LAST_WORDS) {
+            if !registry.wait_empty(FINAL_MESSAGE_GRACE) {
                 shared
                     .log
                     .say(Level::Warning, format_args!("{} connections did not end in time", registry.len()));

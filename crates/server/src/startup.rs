@@ -15,7 +15,7 @@ use crate::codec::backend;
 use crate::codec::cursor::Cursor;
 use crate::error::{Failure, ProtocolError};
 use crate::limits::STARTUP_BYTES_MAX;
-use crate::net::wire::{Lost, Wire};
+use crate::net::wire::{ReadError, Wire};
 use crate::sqlstate;
 use crate::tls::Tls;
 
@@ -163,7 +163,7 @@ pub enum Opened {
 /// Reads first messages until the purpose of the connection is known.
 ///
 /// Errors: the client disconnects, or sends an invalid first message.
-pub fn open<S: Read + Write>(mut wire: Wire<S>, tls: Option<&Tls>) -> Result<(Wire<S>, Opened), Lost> {
+pub fn open<S: Read + Write>(mut wire: Wire<S>, tls: Option<&Tls>) -> Result<(Wire<S>, Opened), ReadError> {
     let (mut asked_ssl, mut asked_gss) = (false, false);
     // BOUND: each kind of encryption may be requested once.
     loop {

@@ -8,15 +8,15 @@ use std::time::Duration;
 use cairn_vfs::Clock;
 
 use crate::limits::Limits;
-use crate::registry::{Doom, Entry, Registry, State};
+use crate::registry::{EndReason, Entry, Registry, State};
 
 /// Time between two checks.
 pub const TICK: Duration = Duration::from_millis(100);
 /// Run time of a statement after which the server checks whether its client is still connected.
-const LOOK_AFTER: Duration = Duration::from_secs(1);
+const CLIENT_CHECK_AFTER: Duration = Duration::from_secs(1);
 
 /// Time for a client to receive its final message.
-pub const LAST_WORDS: Duration = Duration::from_secs(2);
+pub const FINAL_MESSAGE_GRACE: Duration = Duration::from_secs(2);
 
 /// The last observation of a connection, and the time since when it has not changed.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ impl Watch {
     }
 
     /// Checks all connections, if it is time.
-    pub fn look(&mut self, registry: &Registry, limits: &Limits) {
+    pub fn check(&mut self, registry: &Registry, limits: &Limits) {
         let now = self.clock.now();
         if now.saturating_sub(self.last) < TICK {
             return;
@@ -59,35 +59,37 @@ impl Watch {
             if seen.activity != activity {
                 *seen = Seen { activity, since: now, ..*seen };
             }
-            if entry.doomed().is_some() && entry.state() != State::Busy {
+            if entry.end_reason().is_some() && entry.state() != State::Busy {
                 let since = *seen.ending_since.get_or_insert(now);
-                if now.saturating_sub(since) >= LAST_WORDS {
+                if now.saturating_sub(since) >= FINAL_MESSAGE_GRACE {
                     // The client does not read its final message, and the thread would wait
                     // forever.
                     entry.socket().close();
                 }
                 continue;
             }
-            judge(&entry, now.saturating_sub(seen.since), limits);
+            check_entry(&entry, now.saturating_sub(seen.since), limits);
         }
     }
 }
 
-fn judge(entry: &Entry, for_so_long: Duration, limits: &Limits) {
+fn check_entry(entry: &Entry, for_so_long: Duration, limits: &Limits) {
     let is_over = |limit: Option<Duration>| limit.is_some_and(|limit| for_so_long >= limit);
     match entry.state() {
         // Nothing changes before log-in, so this is the time since the connection started.
         State::Authenticating if is_over(Some(limits.authentication_timeout)) => {
-            entry.doom(Doom::Authentication);
+            entry.request_end(EndReason::Authentication);
             // A client that has not logged in must not keep a thread, not even by not reading its
             // final message.
             entry.socket().close();
         }
-        State::Idle if is_over(limits.idle_session_timeout) => entry.doom(Doom::Idle),
+        State::Idle if is_over(limits.idle_session_timeout) => entry.request_end(EndReason::Idle),
         State::IdleInTransaction if is_over(limits.idle_in_transaction_timeout) => {
-            entry.doom(Doom::IdleInTransaction);
+            entry.request_end(EndReason::IdleInTransaction);
         }
-        State::Busy if for_so_long >= LOOK_AFTER && entry.socket().has_gone() => entry.cancel(),
+        State::Busy if for_so_long >= CLIENT_CHECK_AFTER && entry.socket().is_disconnected() => {
+            entry.cancel()
+        }
         _ => {}
     }
 }
@@ -130,8 +132,8 @@ mod tests {
         let mut ended = Vec::new();
         for _ in 0..10 {
             clock.advance(second);
-            watch.look(&registry, &limits);
-            ended.push(presents.each_ref().map(|present| present.entry().doomed().is_some()));
+            watch.check(&registry, &limits);
+            ended.push(presents.each_ref().map(|present| present.entry().end_reason().is_some()));
             if ended.len() == 3 {
                 presents[1].entry().set_state(State::IdleInTransaction);
             }
@@ -161,18 +163,22 @@ mod tests {
         let ((stuck, its_client), (busy, busy_client)) = (enter(), enter());
         stuck.entry().set_state(State::IdleInTransaction);
         busy.entry().set_state(State::Busy);
-        busy.entry().doom(Doom::Idle);
+        busy.entry().request_end(EndReason::Idle);
         let is_closed = |mut client: &UnixStream| matches!(client.read(&mut [0]), Ok(0));
         let mut closed = Vec::new();
         for _ in 0..6 {
             clock.advance(Duration::from_secs(1));
-            watch.look(&registry, &limits);
-            closed.push((stuck.entry().doomed().is_some(), is_closed(&its_client), is_closed(&busy_client)));
+            watch.check(&registry, &limits);
+            closed.push((
+                stuck.entry().end_reason().is_some(),
+                is_closed(&its_client),
+                is_closed(&busy_client),
+            ));
         }
         // The connection is seen, ended a second later, found waiting at the next check, and closed
         // after its time for the final message.
         let expected =
             [(false, false), (true, false), (true, false), (true, false), (true, true), (true, true)];
-        assert_eq!(closed, expected.map(|(doomed, closed)| (doomed, closed, false)));
+        assert_eq!(closed, expected.map(|(end_reason, closed)| (end_reason, closed, false)));
     }
 }

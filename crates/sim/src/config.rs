@@ -4,9 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, expect};
 use crate::hardware::Hardware;
-use crate::keys::Distribution;
-use crate::options::Options;
-use crate::sim::{writes_at_once, writes_per_flush};
+use crate::keys::{Distribution, IDS_MAX};
+use crate::options::{Engine, Options};
 use crate::traffic::Traffic;
 
 /// The contents of the store before the run.
@@ -161,11 +160,8 @@ impl Default for Config {
     }
 }
 
-/// The most sampled keys of a run: 8 bytes each in the tree, and some more in its tables.
-pub(crate) const IDS_MAX: u64 = 1 << 24;
-
 /// The most sampled writes between two flushes: they are drawn at once, 8 bytes each.
-const FOLLOWED_MAX: u64 = 1 << 24;
+const SAMPLED_WRITES_MAX: u64 = 1 << 24;
 
 /// Sampled entries in a full memtable when the run chooses its sample, unless so many keys force
 /// fewer. From 2,000 entries down to 70, the mean write amplification of an hour changes by less
@@ -265,7 +261,7 @@ impl Config {
             format!("at least {}: at most 2^24 keys can be sampled", self.workload.keys.div_ceil(IDS_MAX));
         expect(ids <= IDS_MAX, "sample", self.sample, &most)?;
         expect(self.sample <= self.workload.keys, "sample", self.sample, "at most workload.keys")?;
-        self.check_followed()
+        self.check_sampled_writes()
     }
 
     /// Returns the number of writes between two flushes.
@@ -280,23 +276,23 @@ impl Config {
     /// otherwise.
     pub fn coarse(&self) -> Option<String> {
         let sample = self.sampling();
-        let followed = self.writes_of_flush() as f64 / sample as f64;
+        let sampled = self.writes_of_flush() as f64 / sample as f64;
         let least = self.workload.keys.div_ceil(IDS_MAX);
-        (followed < COARSE && sample > least).then(|| {
+        (sampled < COARSE && sample > least).then(|| {
             format!(
-                "the run samples one key in {sample}, {followed:.0} writes per flush; figures are coarse, \
+                "the run samples one key in {sample}, {sampled:.0} writes per flush; figures are coarse, \
                  and a smaller sample ({least} at least) makes them finer"
             )
         })
     }
 
     /// Errors: more sampled writes between two flushes than can be drawn, or fewer than one.
-    fn check_followed(&self) -> Result<()> {
+    fn check_sampled_writes(&self) -> Result<()> {
         let (most, sample) = (self.writes_of_flush(), self.sampling());
         let fewer = format!("at most {most}, the writes of a flush: otherwise some flushes would be empty");
         expect(sample <= most, "sample", sample, &fewer)?;
         let (writes, sample) = (writes_at_once(self) as f64, self.sampling());
-        let room = FOLLOWED_MAX as f64 * sample as f64;
+        let room = SAMPLED_WRITES_MAX as f64 * sample as f64;
         let buffer = self.options.write_buffer_size;
         let (name, value, most) = match self.mode {
             Mode::Paced if self.writes_per_flush > 0 => ("writes_per_flush", self.writes_per_flush, room),
@@ -330,6 +326,49 @@ impl Config {
     }
 }
 
+/// Overhead of an entry in a memtable: sequence number, two lengths, and a skip list node with 1.33
+/// pointers on average, aligned.
+const NODE_BYTES: f64 = 8.0 + 3.0 + 8.0 * 1.33 + 4.0;
+
+/// An arena block has at most this many bytes, and at most this fraction of the write buffer.
+const ARENA_BLOCK_BYTES: u64 = 1 << 20;
+const ARENA_BLOCKS: u64 = 8;
+
+/// The share of the last arena block that is still free when RocksDB calls a memtable full.
+const ARENA_LEFT: f64 = 0.25;
+
+/// Returns the user bytes that fit into a memtable.
+pub(crate) fn memtable_user_bytes(config: &Config) -> f64 {
+    let write = config.write_bytes();
+    let bytes = config.options.write_buffer_size;
+    let left = match config.options.engine {
+        Engine::Rocksdb => ARENA_LEFT * ARENA_BLOCK_BYTES.min(bytes / ARENA_BLOCKS) as f64,
+        Engine::CairnKv => 0.0,
+    };
+    (bytes as f64 - left) * write / (write + NODE_BYTES)
+}
+
+/// Returns the number of real writes between two flushes of a paced run or a preload.
+pub fn writes_per_flush(config: &Config) -> u64 {
+    match config.writes_per_flush {
+        0 => memtable_writes(config),
+        writes => writes,
+    }
+}
+
+/// Returns the number of real writes that fill a memtable.
+fn memtable_writes(config: &Config) -> u64 {
+    ((memtable_user_bytes(config) / config.write_bytes()) as u64).max(1)
+}
+
+/// Returns the most real writes that a run draws at once.
+pub(crate) fn writes_at_once(config: &Config) -> u64 {
+    match config.mode {
+        Mode::Paced => writes_per_flush(config).min(config.writes),
+        Mode::Timed => memtable_writes(config),
+    }
+}
+
 /// A named workload, for the web page and for `--workload`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -360,7 +399,7 @@ mod tests {
     /// Method: too many of them by either setting, then the limit that the error names; as many
     /// writes that are sampled or cut off by the end of the run are accepted.
     #[test]
-    fn followed_writes_are_bounded() {
+    fn sampled_writes_are_bounded() {
         let paced = |writes: u64, writes_per_flush: u64, sample: u64| Config {
             mode: Mode::Paced,
             writes,
@@ -424,5 +463,23 @@ mod tests {
         assert_eq!(read.with_trace_of(&config).workload, config.workload);
         assert_eq!(plain.clone().with_trace_of(&config), plain);
         assert!(light.with_trace_of(&plain).check().is_err());
+    }
+
+    /// Goal: a tombstone takes the space of its key but of no value. Method: the capacity for puts,
+    /// for deletes, and for half of each, against figures by hand.
+    #[test]
+    fn tombstones_take_no_value_bytes_in_a_memtable() {
+        let mut config = Config::default();
+        config.options.write_buffer_size = 64 << 20;
+        config.options.engine = Engine::CairnKv;
+        let mut writes = |deletes: f64| {
+            config.workload.deletes = deletes;
+            memtable_user_bytes(&config) / config.write_bytes()
+        };
+        for (deletes, bytes) in [(0.0, 1016.0), (1.0, 16.0), (0.5, 516.0)] {
+            let expected = f64::from(64 << 20) / (bytes + NODE_BYTES);
+            let found = writes(deletes);
+            assert!((found / expected - 1.0).abs() < 1e-9, "{deletes}: {found} {expected}");
+        }
     }
 }

@@ -1,7 +1,11 @@
 //! JSON parsing whose errors name the line and the setting, in the user's words instead of the
 //! names of Rust types.
 
-use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use std::cell::Cell;
+use std::fmt;
+
+use serde::de::{self, Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny};
+use serde_path_to_error::{Path, Segment};
 
 use crate::error::{Error, Result};
 
@@ -26,32 +30,112 @@ pub fn parse<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {
 /// Parses like [`parse`], for callers with an error type of their own. Errors: the line, counted
 /// from 1, and a message.
 pub fn parse_at<T: DeserializeOwned>(text: &str) -> std::result::Result<T, (usize, String)> {
-    serde_json::from_str(text).map_err(|error| {
-        let line = error.line().max(1);
-        let message = error.to_string();
-        let what = in_words(message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what));
-        // At the end of the text, the setting read last has nothing to do with the error.
-        let mut path = if error.is_eof() { String::new() } else { path_at(text, line, error.column()) };
-        // The message already names the setting, so its path need not.
-        let (parent, name) = path.rsplit_once('.').unwrap_or(("", &path));
-        if what.contains(&format!("`{name}`")) {
-            path = parent.to_owned();
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut parser)
+        .map_err(|error| located(error.inner(), &path_text(error.path())))?;
+    parser.end().map_err(|error| located(&error, ""))?;
+    Ok(value)
+}
+
+/// Returns the line of an error and a message that begins with the path of the setting.
+fn located(error: &serde_json::Error, path: &str) -> (usize, String) {
+    let message = error.to_string();
+    let words = in_words(message.rsplit_once(" at line ").map_or(message.as_str(), |(words, _)| words));
+    // At the end of the text, the setting read last has nothing to do with the error.
+    let path = if error.is_eof() { "" } else { path };
+    // The message already names the setting, so its path need not.
+    let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let path = if words.contains(&format!("`{name}`")) { parent } else { path };
+    (error.line().max(1), if path.is_empty() { words } else { format!("{path}: {words}") })
+}
+
+/// Writes a path as in `workload.mix.read` or `stores[1]`.
+fn path_text(path: &Path) -> String {
+    let mut text = String::new();
+    for segment in path.iter() {
+        match segment {
+            Segment::Seq { index } => text += &format!("[{index}]"),
+            Segment::Map { key: name } | Segment::Enum { variant: name } => {
+                text += if text.is_empty() { "" } else { "." };
+                text += name;
+            }
+            Segment::Unknown => {}
         }
-        (line, if path.is_empty() { what } else { format!("{path}: {what}") })
-    })
+    }
+    text
 }
 
 /// Returns the line of the setting with this path, such as `workload.mix.read` or `stores[1]`, or
 /// `None` if the text does not contain it.
 pub fn line_of(text: &str, path: &str) -> Option<usize> {
-    let mut place = Place::default();
-    while place.at < text.len() {
-        place.step(text);
-        if place.path() == path {
-            return Some(text.get(..place.at)?.matches('\n').count() + 1);
-        }
+    // `[1]` becomes a step of its own; no name of a setting has brackets.
+    let path = path.replace('[', ".[");
+    let steps: Vec<&str> = path.split('.').filter(|step| !step.is_empty()).collect();
+    let is_found = Cell::new(false);
+    let search = Search { steps: &steps, is_found: &is_found };
+    let stopped = search.deserialize(&mut serde_json::Deserializer::from_str(text)).err()?;
+    is_found.get().then(|| stopped.line())
+}
+
+/// Walks to a setting, and stops the parser there with an error, which knows the line.
+#[derive(Clone, Copy)]
+struct Search<'s> {
+    steps: &'s [&'s str],
+    is_found: &'s Cell<bool>,
+}
+
+impl<'s> Search<'s> {
+    /// Returns the search within the value that is reached by `step`, or `None` if the path does
+    /// not lead there.
+    fn within(self, step: &str) -> Option<Search<'s>> {
+        let (first, steps) = self.steps.split_first()?;
+        (*first == step).then_some(Search { steps, ..self })
     }
-    None
+}
+
+impl<'de> DeserializeSeed<'de> for Search<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> std::result::Result<(), D::Error> {
+        if self.steps.is_empty() {
+            self.is_found.set(true);
+            return Err(de::Error::custom("the setting is here"));
+        }
+        value.deserialize_any(self)
+    }
+}
+
+impl<'de> de::Visitor<'de> for Search<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object or a list, where the path goes on")
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> std::result::Result<(), A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            match self.within(&name) {
+                Some(search) => map.next_value_seed(search)?,
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> std::result::Result<(), A::Error> {
+        for index in 0.. {
+            let is_there = match self.within(&format!("[{index}]")) {
+                Some(search) => list.next_element_seed(search)?.is_some(),
+                None => list.next_element::<IgnoredAny>()?.is_some(),
+            };
+            if !is_there {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Rewords a message of the parser for users.
@@ -186,81 +270,6 @@ fn expected_words(expected: &str) -> String {
     words.to_owned()
 }
 
-/// Returns the path of the setting at a position of the parser, from the outermost; empty outside
-/// of all settings.
-fn path_at(text: &str, line: usize, column: usize) -> String {
-    let start: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
-    let end = text.len().min(start + column);
-    let mut place = Place::default();
-    while place.at < end {
-        place.step(text);
-    }
-    place.path()
-}
-
-/// A reading position in a text, and the objects and lists open there. Invalid JSON is skipped.
-#[derive(Debug, Default)]
-struct Place<'a> {
-    at: usize,
-    open: Vec<Around<'a>>,
-}
-
-#[derive(Debug)]
-enum Around<'a> {
-    /// An object: the name that was read last, and whether the next string is a name.
-    Object(Option<&'a str>, bool),
-    /// A list, and the number of elements already read.
-    List(usize),
-}
-
-impl<'a> Place<'a> {
-    /// Advances by a byte, or by a whole string.
-    fn step(&mut self, text: &'a str) {
-        match text.as_bytes().get(self.at) {
-            Some(b'{') => self.open.push(Around::Object(None, true)),
-            Some(b'[') => self.open.push(Around::List(0)),
-            Some(b'}' | b']') => drop(self.open.pop()),
-            Some(b',') => match self.open.last_mut() {
-                Some(Around::Object(name, is_name)) => (*name, *is_name) = (None, true),
-                Some(Around::List(over)) => *over += 1,
-                None => {}
-            },
-            Some(b'"') => {
-                let from = self.at + 1;
-                let rest = text.get(from..).unwrap_or_default();
-                let mut is_escaped = false;
-                let quote = rest.bytes().position(|byte| {
-                    let is_end = byte == b'"' && !is_escaped;
-                    is_escaped = byte == b'\\' && !is_escaped;
-                    is_end
-                });
-                let len = quote.unwrap_or(rest.len());
-                if let Some(Around::Object(name, is_name @ true)) = self.open.last_mut() {
-                    (*name, *is_name) = (rest.get(..len), false);
-                }
-                self.at = from + len;
-            }
-            _ => {}
-        }
-        self.at += 1;
-    }
-
-    fn path(&self) -> String {
-        let mut path = String::new();
-        for around in &self.open {
-            match around {
-                Around::Object(Some(name), _) => {
-                    path += if path.is_empty() { "" } else { "." };
-                    path += name;
-                }
-                Around::Object(None, _) => {}
-                Around::List(over) => path += &format!("[{over}]"),
-            }
-        }
-        path
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -338,7 +347,7 @@ mod tests {
             (
                 "{\n \"workload\": {\"distribution\":\n {\"kind\": \"uniform\", \"theta\": 1.2}}}",
                 3,
-                "workload: unknown setting `theta`, this kind has no settings",
+                "workload.distribution: unknown setting `theta`, this kind has no settings",
             ),
             ("{\n \"seed\": 1\n", 3, "the text ends within an object"),
             ("5", 1, "found 5, expected an object with settings"),
@@ -350,31 +359,31 @@ mod tests {
         }
     }
 
-    /// Goal: a position gets the right path, whatever the strings before it contain. Method:
-    /// quotes, colons and brackets within strings, lists, closed objects; and the lines of paths.
+    /// Goal: a setting has the right path and line, whatever the strings before it contain. Method:
+    /// quotes, colons and brackets within strings, lists, closed objects, a list in a list.
     #[test]
-    fn places_have_paths() {
-        let text =
-            "{\"a\": \"{\\\"x\\\": [\",\n \"b\": {\"c\": 1},\n \"d\": [{\"e\": 2}, {\n\"f\": 3}, 4]\n}";
+    fn settings_have_paths_and_lines() {
+        let text = "{\"a\": \"{\\\"x\\\": [\",\n \"b\": {\"c\": 1},\n \"d\": [{\"e\": 2}, {\n\"f\": 3}, 4, [5,\n6]]\n}";
         serde_json::from_str::<serde_json::Value>(text).unwrap();
-        let path = |of: &str| {
-            let end = text.find(of).unwrap() + of.len();
-            let line = text[..end].matches('\n').count() + 1;
-            path_at(text, line, end - text[..end].rfind('\n').map_or(0, |at| at + 1))
-        };
-        for (of, expected) in [
-            ("{", ""),
-            ("[", "a"),
-            ("1", "b.c"),
-            ("1}", "b"),
-            ("2", "d[0].e"),
-            ("3", "d[1].f"),
-            ("4", "d[2]"),
-            ("4]\n}", ""),
-        ] {
-            assert_eq!(path(of), expected, "{of}");
+        let lines = ["a", "b", "b.c", "d[0].e", "d[1].f", "d[2]", "d[3][1]", "c", "d[4]"]
+            .map(|path| line_of(text, path));
+        let expected = [Some(1), Some(2), Some(2), Some(3), Some(4), Some(4), Some(5), None, None];
+        assert_eq!(lines, expected);
+        #[derive(Debug, serde::Deserialize)]
+        #[allow(dead_code)]
+        struct Wanted {
+            a: String,
+            b: std::collections::BTreeMap<String, u8>,
+            d: Vec<std::collections::BTreeMap<String, u8>>,
         }
-        let lines = ["a", "b", "b.c", "d[0].e", "d[1].f", "d[2]", "c"].map(|path| line_of(text, path));
-        assert_eq!(lines, [Some(1), Some(2), Some(2), Some(3), Some(4), Some(4), None]);
+        for (from, to, path, line) in [
+            ("1", "-1", "b.c", 2),
+            ("2", "true", "d[0].e", 3),
+            ("3", "\"\"", "d[1].f", 4),
+            ("0", "0", "d[2]", 4),
+        ] {
+            let (found, error) = parse_at::<Wanted>(&text.replace(from, to)).unwrap_err();
+            assert!(error.starts_with(&format!("{path}: found ")) && found == line, "{found}: {error}");
+        }
     }
 }

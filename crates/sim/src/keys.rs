@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Result, expect};
 use crate::json::no_settings;
 
+/// The most sampled keys of a run: 8 bytes each in the tree, and some more in its tables.
+pub(crate) const IDS_MAX: u64 = 1 << 24;
+
 /// The distribution of keys over writes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -157,6 +160,7 @@ pub struct KeyStream {
 impl KeyStream {
     /// Creates a stream over `keys` real keys, of which one in `sample` is simulated.
     pub fn new(kind: &Distribution, keys: u64, sample: u64, seed: u64) -> KeyStream {
+        debug_assert!(sample >= 1, "one key in {sample} cannot be sampled");
         let ids = (keys / sample).max(1);
         let zipf = match kind {
             Distribution::Zipfian { theta } | Distribution::Latest { theta, .. } => {
@@ -261,6 +265,7 @@ impl KeyStream {
 
     fn advance(&mut self) -> u64 {
         let at = self.at;
+        debug_assert!(at < self.ids, "found index {at} of {} ids", self.ids);
         self.at = (at + 1) % self.ids;
         at
     }

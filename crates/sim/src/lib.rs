@@ -41,10 +41,10 @@ mod test_config;
 pub mod traffic;
 pub mod tree;
 
-pub use config::{Config, Mode, Preload, Workload};
+pub use config::{Config, Mode, Preload, Workload, writes_per_flush};
 pub use error::{Error, Result};
 pub use hardware::Hardware;
 pub use keys::{Distribution, KeyStream, WriteStream};
 pub use options::Options;
 pub use results::Results;
-pub use sim::{JobView, Simulation, is_read_moment, preload_order, writes_per_flush};
+pub use sim::{JobView, Simulation, is_read_moment, preload_order};

@@ -63,6 +63,7 @@ fn union_of_lists(mut lists: Vec<Vec<Entry>>, memory: &mut Vec<Entry>) -> Vec<En
 /// Merges two lists as two independent halves in one loop. Each step depends on the comparison
 /// before it, and steps of the other half fill that latency.
 fn union_of_two(newer: &[Entry], older: &[Entry], memory: &mut Vec<Entry>) -> Vec<Entry> {
+    debug_assert!(is_sorted(newer) && is_sorted(older), "found a list that is not in order of ids");
     let most = newer.len() + older.len();
     if memory.len() < most {
         memory.resize(most, Entry::default());
@@ -93,7 +94,20 @@ fn union_of_two(newer: &[Entry], older: &[Entry], memory: &mut Vec<Entry>) -> Ve
         out.extend_from_slice(written.get(..part.count).unwrap_or(&[]));
         out.extend_from_slice(part.rest());
     }
+    debug_assert!(is_sorted(&out), "found a union that is not in order of ids");
+    debug_assert!(
+        out.len() >= newer.len().max(older.len()) && out.len() <= most,
+        "found {} entries in the union of {} and {}",
+        out.len(),
+        newer.len(),
+        older.len()
+    );
     out
+}
+
+/// Whether ids ascend strictly.
+fn is_sorted(entries: &[Entry]) -> bool {
+    entries.is_sorted_by(|a, b| a.id() < b.id())
 }
 
 /// A half of a merge of two lists.
@@ -127,6 +141,12 @@ impl<'a> Part<'a> {
 
     /// Returns the remaining entries once one list has ended.
     fn rest(&self) -> &'a [Entry] {
+        debug_assert!(
+            self.a == self.newer.len() || self.b == self.older.len(),
+            "found both lists unfinished, at {} and {}",
+            self.a,
+            self.b
+        );
         let (newer, older) = (self.newer.get(self.a..), self.older.get(self.b..));
         newer.filter(|rest| !rest.is_empty()).or(older).unwrap_or(&[])
     }
@@ -230,6 +250,10 @@ impl Grandparents<'_> {
             self.overlapped = self.current();
         }
         self.seen = true;
+        debug_assert!(
+            self.at <= self.files.len() && u64::from(id) < self.next_boundary(),
+            "id {id} is passed"
+        );
         self.crossed += crossed;
         crossed
     }
@@ -268,6 +292,9 @@ pub fn cut(
     splits: &[u32],
     weights: &Weights,
 ) -> Vec<(usize, u64)> {
+    debug_assert!(is_sorted(entries), "found entries that are not in order of ids");
+    debug_assert!(splits.is_sorted(), "found splits that do not ascend");
+    debug_assert!(weights.put > 0.0 && weights.tombstone > 0.0, "found entries without bytes: {weights:?}");
     let mut next =
         Grandparents { files: next_level, at: 0, in_gap: true, seen: false, overlapped: 0.0, crossed: 0 };
     let mut cuts = Vec::new();
@@ -301,6 +328,8 @@ pub fn cut(
     if bytes > 0.0 {
         cuts.push((entries.len(), (bytes + weights.file).round() as u64));
     }
+    debug_assert_eq!(cuts.last().map_or(0, |cut| cut.0), entries.len(), "the files have all entries");
+    debug_assert!(cuts.is_sorted_by(|a, b| a.0 < b.0), "found an empty file");
     cuts
 }
 
@@ -314,6 +343,7 @@ fn stretch(entries: &[Entry], boundary: u64, room: f64, weights: &Weights) -> (u
     let within = entries.get(1..fits).unwrap_or(&[]);
     let is_within = within.last().is_none_or(|entry| u64::from(entry.id()) < boundary);
     let below = |entry: &Entry| u64::from(entry.id()) < boundary;
+    debug_assert!(fits >= 1 && fits <= entries.len(), "found {fits} of {} entries", entries.len());
     let count = 1 + if is_within { within.len() } else { within.partition_point(below) };
     (count, count as f64 * weights.put)
 }

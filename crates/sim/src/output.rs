@@ -1,6 +1,8 @@
 //! Builds output files: turns the entries of a flush or a compaction into table files.
 
-use crate::compact::{Job, Kind, base_level, overlap_bytes_max};
+use std::borrow::Cow;
+
+use crate::compact::{Job, JobKind, base_level};
 use crate::config::Config;
 use crate::layout;
 use crate::merge::{Cursor, CutRule, Merger, Pieces, Weights, cut};
@@ -75,7 +77,7 @@ impl Builder {
         age: (f64, f64),
     ) -> (Vec<File>, Compression) {
         let has_tombstones = entries.iter().any(|entry| entry.is_tombstone());
-        self.files_of(config, tree, level, entries, target_bytes, is_last, age, has_tombstones)
+        self.files_of(config, tree, level, entries, target_bytes, is_last, age, has_tombstones, &[])
     }
 
     /// Builds files like [`Builder::files`], for callers that know whether there are tombstones.
@@ -90,6 +92,7 @@ impl Builder {
         is_last: bool,
         age: (f64, f64),
         has_tombstones: bool,
+        cuts: &[u32],
     ) -> (Vec<File>, Compression) {
         let options = &config.options;
         let has_seqs = level == 0 || options.goes_by_seq();
@@ -126,13 +129,14 @@ impl Builder {
         let rule = cut_rule(config, level, target_bytes, is_last);
         let next = tree.level(level + 1);
         let next = if next.runs.len() == 1 && level > 0 { next.only() } else { &[] };
-        let splits = splits(options, tree, level, next, (first.id(), last.id()));
+        let splits = splits(options, tree, level, cuts);
         let cuts = cut(&entries, next, &rule, &splits, &weights);
         let value = config.workload.value_bytes as f64 * self.sample * ratio.min(1.0);
         if entries.len() < entries.capacity() / 8 * 7 {
             // A merge that drops many entries leaves much of the capacity unused.
             entries.shrink_to_fit();
         }
+        debug_assert!(!cuts.is_empty(), "found entries but no file for them");
         let parts = Entries::divided(entries, cuts.iter().map(|cut| cut.0));
         let files = parts.zip(&cuts).map(|(part, &(_, bytes))| {
             let tombstones = if has_tombstones { count_tombstones(&part) } else { 0 };
@@ -182,6 +186,11 @@ impl Builder {
             }
             runs.push(pieces);
         }
+        debug_assert_eq!(
+            runs.iter().map(Vec::len).sum::<usize>(),
+            job.inputs.iter().map(|input| input.files.len()).sum::<usize>(),
+            "a merge reads all of its inputs"
+        );
         output.entries_in = count as f64 * self.sample;
         let mut entries = self.merger.union(&runs);
         if self.oldest_kept > 0 {
@@ -198,12 +207,28 @@ impl Builder {
         if tombstones > 0 {
             drop_tombstones(config, tree, job, is_bottommost, &mut entries);
         }
+        debug_assert!(entries.len() <= count, "found {} entries out of {count}", entries.len());
+        let entries_out = entries.len();
         output.dropped = (count - entries.len()) as u64;
         let kept = entries.len() as f64 / count.max(1) as f64;
         let (level, target) = (job.output_level, job.target_bytes);
         let has_tombstones = tombstones > 0 && entries.iter().any(|entry| entry.is_tombstone());
-        let (files, compression) =
-            self.files_of(config, tree, level, entries, target, is_bottommost, age, has_tombstones);
+        let (files, compression) = self.files_of(
+            config,
+            tree,
+            level,
+            entries,
+            target,
+            is_bottommost,
+            age,
+            has_tombstones,
+            &job.cuts,
+        );
+        debug_assert_eq!(
+            files.iter().map(|file| file.entries.len()).sum::<usize>(),
+            entries_out,
+            "the output files have all entries of the merge"
+        );
         output.write_bytes = files.iter().map(|file| file.bytes).sum();
         output.compression = compression;
         if compression != Compression::None {
@@ -228,6 +253,7 @@ fn drop_tombstones(config: &Config, tree: &Tree, job: &Job, is_bottommost: bool,
     if job.output_level == 0 {
         return;
     }
+    debug_assert!(job.kind == JobKind::Merge, "only merges drop tombstones");
     if is_bottommost {
         entries.retain(|entry| !entry.is_tombstone());
     } else if options.engine == Engine::Rocksdb && options.compaction_style == CompactionStyle::Leveled {
@@ -260,35 +286,16 @@ fn is_bottommost(tree: &Tree, job: &Job) -> bool {
     })
 }
 
-/// Returns the keys, between the first and the last, at which a file must end whatever its size.
-fn splits(options: &Options, tree: &Tree, level: usize, next: &[File], range: (u32, u32)) -> Vec<u32> {
-    let is_leveled = options.compaction_style == CompactionStyle::Leveled;
+/// Returns the keys at which a file must end whatever its size.
+fn splits<'j>(options: &Options, tree: &Tree, level: usize, cuts: &'j [u32]) -> Cow<'j, [u32]> {
     match (options.engine, options.compaction_pri) {
-        (Engine::CairnKv, _) if is_leveled && level > 0 => {
-            overlap_splits(next, range, overlap_bytes_max(options))
-        }
+        (Engine::CairnKv, _) if level > 0 => Cow::Borrowed(cuts),
         // The next round-robin compaction starts at the cursor, so a file must start there.
         (Engine::Rocksdb, CompactionPri::RoundRobin) => {
             Some(tree.level(level).cursor()).filter(|&id| id > 0).into_iter().collect()
         }
-        _ => Vec::new(),
+        _ => Cow::Borrowed(&[]),
     }
-}
-
-/// Returns the keys at which Cairn's merges end a file. A file ends where a file of the next level
-/// starts, once `bytes_max` bytes of that level have been passed since the previous such place. The
-/// bytes written in between do not matter.
-fn overlap_splits(next: &[File], range: (u32, u32), bytes_max: u64) -> Vec<u32> {
-    let mut splits = Vec::new();
-    let mut bytes = 0;
-    for file in next.iter().filter(|file| file.overlaps(range.0, range.1)) {
-        if bytes >= bytes_max && file.smallest > range.0 {
-            splits.push(file.smallest);
-            bytes = 0;
-        }
-        bytes += file.bytes;
-    }
-    splits
 }
 
 fn cut_rule(config: &Config, level: usize, target_bytes: u64, is_last: bool) -> CutRule {
@@ -328,22 +335,5 @@ fn cut_rule(config: &Config, level: usize, target_bytes: u64, is_last: bool) -> 
 
 /// Whether a job writes files, as opposed to moving or deleting them.
 pub fn writes(job: &Job) -> bool {
-    job.kind == Kind::Merge
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::compact::tests::file;
-
-    /// Goal: Cairn's merges end a file once it overlaps enough bytes of the next level, counted
-    /// from the previous forced end. Method: files of 40 bytes against a limit of 100, over the
-    /// whole range and from the middle on.
-    #[test]
-    fn splits_count_what_goes_by_below() {
-        let next: Vec<File> = (0..8).map(|at| file(u64::from(at), at * 10, at * 10 + 9, 40)).collect();
-        assert_eq!(overlap_splits(&next, (0, 99), 100), [30, 60]);
-        assert_eq!(overlap_splits(&next, (25, 69), 100), [50]);
-        assert_eq!(overlap_splits(&[], (0, 99), 100), [] as [u32; 0]);
-    }
+    job.kind == JobKind::Merge
 }

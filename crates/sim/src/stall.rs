@@ -169,6 +169,12 @@ impl Controller {
         } else if self.stall == Stall::None && matches!(before, Stall::Delayed(_)) {
             self.delayed_rate = (self.delayed_rate * RECOVERED).min(self.rate_max);
         }
+        debug_assert!(
+            self.delayed_rate <= self.rate_max.max(RATE_MIN),
+            "found a delayed rate of {}, above {}",
+            self.delayed_rate,
+            self.rate_max
+        );
         self.is_under_pressure = self.stall != Stall::None || needs_speed_up(options, &signals);
         self.debt_before = signals.debt_bytes;
     }
@@ -213,6 +219,7 @@ impl Controller {
             look(zero.max(least), Cause::LevelZero);
             look(if limits.0 == 0 { f64::INFINITY } else { pending.max(least) }, Cause::PendingCompaction);
         }
+        debug_assert!(worst.0 >= 0.0, "found a delayed rate of {}", worst.0);
         self.delayed_rate = worst.0;
         self.stall = match worst {
             (0.0, cause) => Stall::Stopped(cause),
@@ -281,7 +288,12 @@ fn cairn_speed(value: f64, soft: f64, hard: f64) -> f64 {
     } else if value >= hard {
         0.0
     } else {
-        FAST * (CAIRN_SLOW / FAST).powf((value - soft) / (hard - soft))
+        let rate = FAST * (CAIRN_SLOW / FAST).powf((value - soft) / (hard - soft));
+        debug_assert!(
+            (CAIRN_SLOW..=FAST).contains(&rate),
+            "found a rate of {rate} between {soft} and {hard}"
+        );
+        rate
     }
 }
 

@@ -183,6 +183,7 @@ impl TrafficClock {
             }
         };
         self.steps += 1;
+        debug_assert!(rate >= 0.0 && lasts > 0.0, "found a rate of {rate} for {lasts} s");
         self.bytes_per_sec = rate;
         self.until = now + lasts;
     }

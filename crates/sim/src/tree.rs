@@ -1,7 +1,12 @@
 //! The tree: levels of sorted runs of files, and files as sorted lists of sampled keys.
 
+use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
+
+use cairn_lsm_policy::{LevelInfo, RunInfo, RunningJob, State, TableInfo};
+
+use crate::keys::IDS_MAX;
 
 /// A sampled key in a file: its id, the sequence number of its write, and whether it is a
 /// tombstone.
@@ -13,15 +18,16 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry(pub u64);
 
-/// The position of the id, which has the bits that [`crate::config::IDS_MAX`] needs.
+/// The position of the id, which has the bits that [`IDS_MAX`] needs.
 const ID_BITS: u32 = 24;
 const ID_SHIFT: u32 = u64::BITS - ID_BITS;
 const SEQ_MASK: u64 = (1 << ID_SHIFT) - 2;
-const _: () = assert!(crate::config::IDS_MAX <= 1 << ID_BITS);
+const _: () = assert!(IDS_MAX <= 1 << ID_BITS);
 
 impl Entry {
     /// Creates the entry of the write with sequence number `seq`.
     pub fn new(id: u32, seq: u64, is_tombstone: bool) -> Entry {
+        debug_assert!(u64::from(id) < IDS_MAX, "found id {id}, expected one below {IDS_MAX}");
         Entry(u64::from(id) << ID_SHIFT | (seq << 1 & SEQ_MASK) | u64::from(is_tombstone))
     }
 
@@ -74,6 +80,11 @@ impl Entries {
         let all = Arc::new(entries);
         let mut from = 0;
         ends.map(move |to| {
+            debug_assert!(
+                from as usize <= to && to <= all.len(),
+                "found a part that ends at {to} of {}",
+                all.len()
+            );
             let to = to as u32;
             Entries { all: Arc::clone(&all), from: std::mem::replace(&mut from, to), to }
         })
@@ -135,9 +146,21 @@ impl File {
         self.smallest <= largest && smallest <= self.largest
     }
 
-    /// Returns the share of its entries that are tombstones.
-    pub fn tombstone_ratio(&self) -> f64 {
-        f64::from(self.tombstones) / self.entries.len().max(1) as f64
+    fn info(&self) -> TableInfo<u32> {
+        TableInfo {
+            number: self.number,
+            bytes: self.bytes,
+            smallest: self.smallest,
+            largest: self.largest,
+            entries: self.entries.len() as u64,
+            tombstones: u64::from(self.tombstones),
+            seqnos: self.seqs,
+            oldest_secs: self.created_secs as u64,
+            newest_secs: self.newest_secs as u64,
+            expires_secs: u64::MAX,
+            compacting: self.compacting,
+            marked: false,
+        }
     }
 }
 
@@ -164,6 +187,10 @@ impl Run {
     /// Whether a running job reads one of its files.
     pub fn is_compacting(&self) -> bool {
         self.files.iter().any(|file| file.compacting)
+    }
+
+    fn info(&self) -> RunInfo<u32> {
+        RunInfo { id: self.id, tables: self.files.iter().map(File::info).collect() }
     }
 
     /// Returns the indices of the files that overlap `smallest..=largest`.
@@ -231,6 +258,19 @@ impl Level {
     pub fn file_count(&self) -> usize {
         self.runs.iter().map(|run| run.files.len()).sum()
     }
+
+    /// Returns a description of the first violation of the order of runs and files, which every
+    /// search relies on.
+    fn broken_order(&self) -> Option<&'static str> {
+        if !self.runs.is_sorted_by(|a, b| a.id > b.id) {
+            return Some("runs are not newest first");
+        }
+        if self.runs.iter().any(|run| run.files.is_empty()) {
+            return Some("an empty run");
+        }
+        let is_ordered = |run: &Run| run.files.is_sorted_by(|a, b| a.largest < b.smallest);
+        (!self.runs.iter().all(is_ordered)).then_some("files overlap")
+    }
 }
 
 /// The levels and key range of a running compaction, which later picks must avoid.
@@ -248,6 +288,13 @@ pub struct Running {
     pub largest: u32,
 }
 
+impl Running {
+    fn info(&self) -> RunningJob<u32> {
+        let Running { output_level, smallest, largest, .. } = *self;
+        RunningJob { output_level, smallest, largest }
+    }
+}
+
 /// All levels, and the compactions that run on them.
 #[derive(Debug, Clone)]
 pub struct Tree {
@@ -255,6 +302,9 @@ pub struct Tree {
     pub levels: Vec<Level>,
     /// Running compactions.
     pub running: Vec<Running>,
+    /// The tree as Cairn's policies see it, made when they are first asked after a change. They
+    /// are asked at most events, and a tree has up to ten thousand files.
+    policy_state: RefCell<Option<State<u32>>>,
 }
 
 /// Files of one run that a job reads: level, run id, and file numbers in key order.
@@ -281,7 +331,7 @@ impl Input {
 impl Tree {
     /// Creates an empty tree.
     pub fn new(levels: usize) -> Tree {
-        Tree { levels: vec![Level::default(); levels], running: Vec::new() }
+        Tree { levels: vec![Level::default(); levels], running: Vec::new(), policy_state: RefCell::default() }
     }
 
     /// Returns a level; an empty one if the number is out of range.
@@ -323,8 +373,45 @@ impl Tree {
         !self.level(level).runs.is_empty() || self.running.iter().any(|job| job.output_level == level)
     }
 
+    /// Shows the tree to one of Cairn's policies.
+    pub(crate) fn with_policy_state<T>(&self, now_secs: u64, look: impl FnOnce(&State<u32>) -> T) -> T {
+        let mut state = self.policy_state.borrow_mut();
+        let state = state.get_or_insert_with(|| self.to_policy_state());
+        state.now_secs = now_secs;
+        look(state)
+    }
+
+    fn to_policy_state(&self) -> State<u32> {
+        let levels =
+            self.levels.iter().map(|level| LevelInfo { runs: level.runs.iter().map(Run::info).collect() });
+        State {
+            levels: levels.collect(),
+            running: self.running.iter().map(Running::info).collect(),
+            now_secs: 0,
+            oldest_snapshot: None,
+            idle: false,
+        }
+    }
+
+    /// Notes a compaction that has begun to read its marked inputs.
+    pub fn begin(&mut self, running: Running) {
+        debug_assert!(self.running.iter().all(|it| it.job != running.job), "job {} runs twice", running.job);
+        debug_assert!(running.smallest <= running.largest, "found a job with its bounds out of order");
+        self.policy_state.take();
+        self.running.push(running);
+    }
+
+    /// Forgets a compaction that has ended.
+    pub fn end(&mut self, job: u64) {
+        self.policy_state.take();
+        let before = self.running.len();
+        self.running.retain(|running| running.job != job);
+        debug_assert_eq!(self.running.len() + 1, before, "job {job} ends, expected it to run");
+    }
+
     /// Marks files as read by a job, or as free.
     pub fn mark(&mut self, inputs: &[Input], compacting: bool) {
+        self.policy_state.take();
         for input in inputs {
             let Some(level) = self.levels.get_mut(input.level) else { continue };
             let Some(run) = level.runs.iter_mut().find(|run| run.id == input.run) else { continue };
@@ -342,6 +429,7 @@ impl Tree {
                     numbers.next();
                 }
             }
+            debug_assert_eq!(numbers.next(), None, "an input of level {} is not in its run", input.level);
         }
     }
 
@@ -408,6 +496,7 @@ impl Tree {
 
     /// Removes the files of an input, and inserts `files` in their place.
     fn take(&mut self, input: &Input, files: Vec<File>, removed: &mut Vec<File>) {
+        self.policy_state.take();
         let Some(level) = self.levels.get_mut(input.level) else { return };
         let Some(run) = level.runs.iter_mut().find(|run| run.id == input.run) else { return };
         let span = input.span(run);
@@ -423,12 +512,14 @@ impl Tree {
             let mut is_input = |file: &mut File| numbers.next_if_eq(&&file.number).is_some();
             removed.extend(run.files.extract_if(span, &mut is_input));
         }
+        debug_assert_eq!(removed.len() - from, input.files.len(), "an input is not in its run");
         for file in removed.get(from..).unwrap_or(&[]) {
             level.bytes -= file.bytes;
             level.compensated_bytes -= file.compensated_bytes;
             level.busy_bytes -= if file.compacting { file.compensated_bytes } else { 0 };
         }
         level.runs.retain(|run| !run.files.is_empty());
+        debug_assert_eq!(level.broken_order(), None, "of level {}", input.level);
     }
 
     /// Inserts files, in key order and without overlap, into a run of a level. Creates the run if
@@ -438,6 +529,11 @@ impl Tree {
         if files.is_empty() {
             return;
         }
+        debug_assert!(
+            files.is_sorted_by(|a, b| a.largest < b.smallest),
+            "found files for run {run_id} that overlap or are out of key order"
+        );
+        self.policy_state.take();
         for file in &files {
             level.bytes += file.bytes;
             level.compensated_bytes += file.compensated_bytes;
@@ -465,14 +561,15 @@ impl Tree {
                 level.runs.insert(at, Run { id: run_id, files });
             }
         }
+        debug_assert_eq!(level.broken_order(), None, "after files of run {run_id}");
     }
 
     /// Checks the invariants: runs are sorted and disjoint, newest first; files are sorted and have
     /// correct bounds; sums are correct. Returns a description of the first violation.
     pub fn broken_invariant(&self) -> Option<String> {
         for (at, level) in self.levels.iter().enumerate() {
-            if level.runs.windows(2).any(|pair| pair[0].id <= pair[1].id) {
-                return Some(format!("level {at}: runs are not newest first"));
+            if let Some(broken) = level.broken_order() {
+                return Some(format!("level {at}: {broken}"));
             }
             let sum = level.files().map(|file| file.bytes).sum::<u64>();
             let busy: u64 =
@@ -481,12 +578,6 @@ impl Tree {
                 return Some(format!("level {at}: sums are wrong"));
             }
             for run in &level.runs {
-                if run.files.is_empty() {
-                    return Some(format!("level {at}: an empty run"));
-                }
-                if run.files.windows(2).any(|pair| pair[0].largest >= pair[1].smallest) {
-                    return Some(format!("level {at}: files overlap"));
-                }
                 for file in &run.files {
                     let ids = &file.entries;
                     let bounds = ids.first().zip(ids.last()).map(|(a, b)| (a.id(), b.id()));

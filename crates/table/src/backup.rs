@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::ops::Bound;
 use std::path::Path;
 
-use cairn_vfs::Fs;
 use cairn_vfs::sync::Arc;
+use cairn_vfs::{Fs, ensure};
 
 use crate::catalog::{PUBLIC, Table};
-use crate::database::{Database, Durability, Isolation};
+use crate::database::Database;
+use crate::options::{Durability, Isolation};
 use crate::schema::{ForeignKeyDef, TableDef};
 use crate::storage::Direction;
 use crate::transaction::Transaction;
@@ -48,7 +49,9 @@ impl Database {
         }
         let mut tables = HashMap::new();
         for table in catalog.tables() {
-            tables.insert(table.id(), copy_table(&mut transaction, view, table)?);
+            let copied = copy_table(&mut transaction, view, table)?;
+            let before = tables.insert(table.id(), copied);
+            ensure!(before.is_none(), "table {} is copied twice", table.def().name);
         }
         // Foreign keys last, without checking the rows, because the source was consistent.
         for table in catalog.tables().filter(|table| !table.def().foreign_keys.is_empty()) {

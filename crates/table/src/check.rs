@@ -7,10 +7,11 @@ use cairn_vfs::sync::Arc;
 
 use crate::Result;
 use crate::catalog::{GHOST, ROOT, Table};
-use crate::database::{Database, Inner, Isolation};
-use crate::storage::{Direction, Node, Tree, chain_pages};
+use crate::database::Database;
+use crate::inner::Inner;
+use crate::options::Isolation;
+use crate::storage::{Direction, LongRecord, Node, Tree, chain_pages};
 use crate::transaction::Transaction;
-use crate::view::long_place;
 
 /// The contents of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,7 +90,7 @@ impl Pages {
                     let (_, value) = node.record(at).map_err(|_| inner.damaged_record(page))?;
                     let value = bytes.get(value).unwrap_or_default();
                     count += u64::from(value.first().is_some_and(|flags| flags & GHOST == 0));
-                    if let Some((_, _, first)) = long_place(value) {
+                    if let Some(LongRecord { first, .. }) = LongRecord::decode(value) {
                         chain_pages(space, first, |page| found.push(page))?;
                     }
                 }
@@ -98,6 +99,11 @@ impl Pages {
             found.into_iter().try_for_each(|page| pages.add(inner, page))?;
             counts.push(count);
         }
+        debug_assert!(counts.len() == roots.len(), "{} of {} trees are read", counts.len(), roots.len());
+        debug_assert!(
+            pages.has(0) && roots.iter().all(|root| pages.has(*root)),
+            "a page in use was not counted"
+        );
         Ok((pages, counts))
     }
 }
@@ -116,9 +122,9 @@ impl Database {
     /// problem found.
     pub fn check(&self) -> Result<CheckReport> {
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
-        transaction.lock_schema_afresh()?;
+        transaction.lock_schema_and_reset()?;
         let inner = &self.inner;
-        let _cleaning = inner.clean_alone()?;
+        let _cleaning = inner.clean_exclusively()?;
         let (pages, _) = Pages::of(inner, &all_roots(&transaction))?;
         let free = inner.store.space().free_list()?;
         if let Some(page) = free.iter().find(|page| pages.has(**page)) {
@@ -138,6 +144,11 @@ impl Database {
             report.rows += rows;
             report.entries += entries;
         }
+        debug_assert!(
+            report.used_pages + report.free_pages + report.lost_pages >= report.pages,
+            "pages are missing in {report:?}"
+        );
+        debug_assert!(report.tables == tables.len() as u64, "tables are missing in {report:?}");
         transaction.rollback()?;
         Ok(report)
     }

@@ -30,6 +30,7 @@ const BLOCK: usize = 64 << 10;
 /// Maximum number of runs merged at once.
 const RUNS: usize = 256;
 const HEADER: usize = 12;
+const _: () = assert!(HEADER == size_of::<u32>() + size_of::<u64>() && BLOCK > HEADER && RUNS >= 2);
 
 /// The file and memory that a sorter may use.
 #[derive(Debug, Clone)]
@@ -93,6 +94,12 @@ impl Sorter {
         self.bytes.extend(key);
         self.bytes.extend(value);
         // Records are parts of a page, so their lengths fit.
+        debug_assert!(
+            u32::try_from(key.len()).is_ok() && u32::try_from(value.len()).is_ok(),
+            "a record of {} + {} bytes is sorted",
+            key.len(),
+            value.len()
+        );
         self.places.push(Place { head: head(key), start, key: key.len() as u32, value: value.len() as u32 });
         Ok(())
     }
@@ -111,6 +118,7 @@ impl Sorter {
     /// Passes the records in memory to `each`, in order of arrival, and removes them. Errors: those
     /// of `each`.
     pub(crate) fn take_all(&mut self, mut each: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+        debug_assert!(self.spilled.is_none(), "the records in memory are taken as all of them");
         let mut all = Sorter {
             bytes: take(&mut self.bytes),
             places: take(&mut self.places),
@@ -124,6 +132,11 @@ impl Sorter {
     }
 
     fn key(&self, place: &Place) -> &[u8] {
+        debug_assert!(
+            place.start + place.key as usize + place.value as usize <= self.bytes.len(),
+            "a record at {place:?} is not among {} bytes",
+            self.bytes.len()
+        );
         self.bytes.get(place.start..place.start + place.key as usize).unwrap_or_default()
     }
 
@@ -135,6 +148,10 @@ impl Sorter {
     fn sort(&mut self) {
         let mut places = take(&mut self.places);
         places.sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| self.key(a).cmp(self.key(b))));
+        debug_assert!(
+            places.is_sorted_by(|a, b| self.key(a) <= self.key(b)),
+            "the first bytes of keys sort differently from the keys"
+        );
         self.places = places;
     }
 
@@ -146,6 +163,7 @@ impl Sorter {
             None => Spilled::new(&self.scratch)?,
         };
         let mut run = spilled.begin();
+        debug_assert!(run.start == spilled.end, "a run begins at {}, before {}", run.start, spilled.end);
         for place in &self.places {
             let (key, value) = self.record(place);
             spilled.write(&mut run, key, value)?;
@@ -170,6 +188,7 @@ impl Sorter {
         // The blocks use this memory from now on.
         (self.bytes, self.places) = (Vec::new(), Vec::new());
         let most = (self.scratch.memory / spilled.block).clamp(2, RUNS);
+        debug_assert!(!spilled.runs.is_empty(), "records were spilled, and there is no run");
         while spilled.runs.len() > most {
             let runs = spilled.runs.drain(..most).collect();
             let mut merge = Merge::of(&spilled, runs)?;
@@ -179,6 +198,7 @@ impl Sorter {
             }
             spilled.finish(run)?;
         }
+        debug_assert!(spilled.runs.len() <= most, "{} runs are merged at once", spilled.runs.len());
         let runs = take(&mut spilled.runs);
         let merge = Merge::of(&spilled, runs)?;
         Ok(Sorted::Runs { spilled, merge })
@@ -240,6 +260,8 @@ impl Spilled {
     }
 
     fn write_block(&mut self, run: &mut Run) -> Result<()> {
+        debug_assert!(run.block.len() >= HEADER, "a block has {} bytes", run.block.len());
+        debug_assert!(u32::try_from(run.block.len()).is_ok(), "a block has {} bytes", run.block.len());
         let Some((header, records)) = run.block.split_at_mut_checked(HEADER) else { return Ok(()) };
         let (len, hash) = header.split_at_mut(4);
         len.copy_from_slice(&(records.len() as u32).to_le_bytes());
@@ -254,6 +276,12 @@ impl Spilled {
         if run.block.len() > HEADER {
             self.write_block(&mut run)?;
         }
+        debug_assert!(run.start <= self.end, "a run from {} ends at {}", run.start, self.end);
+        debug_assert!(
+            self.runs.last().is_none_or(|last| last.end <= run.start),
+            "a run begins at {}, within another one",
+            run.start
+        );
         self.runs.push(run.start..self.end);
         Ok(())
     }
@@ -290,6 +318,8 @@ pub(crate) struct Merge {
     heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
     /// The record returned last.
     current: Option<(Vec<u8>, usize)>,
+    /// Its key, in tests.
+    last: Option<Vec<u8>>,
 }
 
 /// A run that is being read.
@@ -337,6 +367,7 @@ impl Merge {
             sources: runs.into_iter().map(source).collect(),
             heads: BinaryHeap::new(),
             current: None,
+            last: None,
         };
         for at in 0..merge.sources.len() {
             merge.refill(spilled, Vec::new(), at)?;
@@ -357,15 +388,25 @@ impl Merge {
         if let Some((key, at)) = self.current.take() {
             self.refill(spilled, key, at)?;
         }
-        self.current = self.heads.pop().map(|Reverse(head)| head);
+        let next = self.heads.pop().map(|Reverse(head)| head);
+        debug_assert!(
+            next.as_ref().is_none_or(|(key, _)| self.last.as_ref().is_none_or(|last| last <= key)),
+            "merged records are out of order"
+        );
+        if cfg!(debug_assertions) {
+            self.last = next.as_ref().map(|(key, _)| key.clone());
+        }
+        self.current = next;
         Ok(self.current.is_some())
     }
 
     fn key(&self) -> &[u8] {
+        debug_assert!(self.current.is_some(), "the key of no record is read");
         self.current.as_ref().map_or(&[], |(key, _)| key)
     }
 
     fn value(&self) -> &[u8] {
+        debug_assert!(self.current.is_some(), "the value of no record is read");
         let source = self.current.as_ref().and_then(|(_, at)| self.sources.get(*at));
         source.and_then(|source| source.block.get(source.value.clone())).unwrap_or_default()
     }

@@ -8,9 +8,10 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::{Fs, OpenOptions};
 
 use crate::catalog::{ROOT, Table};
-use crate::database::{Database, Inner, Isolation};
-use crate::storage::{Node, Packed, StreamForm, Tree, chain_pages, page_size_of};
-use crate::view::long_place;
+use crate::database::Database;
+use crate::inner::Inner;
+use crate::options::Isolation;
+use crate::storage::{LongRecord, Node, Packed, StreamForm, Tree, chain_pages, page_size_of};
 use crate::{Error, Result};
 
 /// Number of classes in [`LevelSurvey::fill`].
@@ -86,12 +87,17 @@ impl LevelSurvey {
         self.records += records as u64;
         self.bytes += bytes as u64;
         self.free_bytes += free as u64;
+        debug_assert!(bytes > 0, "a page without bytes is counted");
         let used = bytes.saturating_sub(free);
         // A page exactly at a boundary belongs to the lower tenth.
         let tenth = (used * TENTHS).div_ceil(bytes.max(1)).saturating_sub(1).min(TENTHS - 1);
         if let Some(pages) = self.fill.get_mut(tenth) {
             *pages += 1;
         }
+        debug_assert!(
+            self.fill.iter().sum::<u64>() == self.pages && self.packed_pages <= self.pages,
+            "pages are counted twice, or not at all: {self:?}"
+        );
     }
 }
 
@@ -136,13 +142,13 @@ impl TreeSurvey {
             if page == root {
                 found = TreeSurvey { root, ..TreeSurvey::default() };
             }
-            found.look(inner, page, level, bytes)
+            found.add_page(inner, page, level, bytes)
         });
         found.damage = looked.err();
         found
     }
 
-    fn look(&mut self, inner: &Inner, page: u32, level: u8, bytes: &[u8]) -> Result<()> {
+    fn add_page(&mut self, inner: &Inner, page: u32, level: u8, bytes: &[u8]) -> Result<()> {
         let node = Node(bytes);
         let outside = |_| inner.damaged_record(page);
         let (records, is_packed) = (node.count().map_err(outside)?, node.is_packed().map_err(outside)?);
@@ -160,8 +166,8 @@ impl TreeSurvey {
         } else if level == 0 {
             for at in 0..records {
                 let (_, value) = node.record(at).map_err(outside)?;
-                let place = long_place(bytes.get(value).unwrap_or_default());
-                if let Some((_, _, first)) = place {
+                let long = LongRecord::decode(bytes.get(value).unwrap_or_default());
+                if let Some(LongRecord { first, .. }) = long {
                     chain_pages(inner.store.space(), first, |_| self.long_pages += 1)?;
                 }
             }

@@ -1,38 +1,43 @@
 //! Transactions.
 
-mod beside;
+mod autonomous;
 mod bulk;
 mod change;
 mod ddl;
 mod dml;
-mod foreign;
+mod foreign_keys;
+mod index_entry;
+mod invariants;
+mod locked_row;
 mod locks;
+mod pending;
+mod reuse;
 mod rules;
 mod schema_lock;
-mod spare;
 mod statement;
 
 use std::time::Duration;
 
-use cairn_vfs::ErrorKind;
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
+use cairn_vfs::{ErrorKind, ensure};
 
-use crate::catalog::{Catalog, Counters, Table};
-use crate::database::{Durability, Inner, Isolation};
+use crate::catalog::{Catalog, Counters, ROOT, Table};
+use crate::inner::Inner;
 use crate::mvcc::{Canceller, Ended, Ghost, Key, ReadSet, Snapshot, State, Write, WriterSlot};
-use crate::storage::{Debt, Giving, Gone, Record, Tree, free_chain};
-use crate::view::{Fixed, View, long_place};
+use crate::options::{Durability, Isolation};
+use crate::storage::{DroppedTree, LongRecord, Reclaiming, Record, Tree, UndoReservation, free_chain};
+use crate::view::{Fixed, View};
 use crate::{Error, Result};
 
-use dml::Entry;
-use locks::Looked;
-use statement::{Mark, Statement};
+use index_entry::Entry;
+use locked_row::LockedRow;
+use pending::{Mark, Statement};
 
 pub use bulk::{BulkInsert, BulkLoad};
+pub(crate) use ddl::no_tree;
+pub use reuse::ReusableTransaction;
 pub use rules::Rules;
-pub(crate) use schema_lock::SchemaLock;
-pub use spare::Spare;
 
 /// Number of ended transactions that an ending one cleans up after: more than one, so that they do
 /// not accumulate.
@@ -65,7 +70,7 @@ pub struct Transaction {
     writer: Option<WriterSlot>,
     undo: Vec<Arc<Write>>,
     /// The space needed to undo it.
-    debt: Debt,
+    undo_space: UndoReservation,
     /// Undone changes. Others may have read their contents and look for the versions.
     undone: Vec<Arc<Write>>,
     /// Rows that it has locked, as tree and key, to be released when their versions are no longer
@@ -73,7 +78,7 @@ pub struct Transaction {
     claims: Vec<(u32, Key)>,
     /// The row locked last, unless something was changed or undone since. No other transaction can
     /// change it.
-    looked: Option<Looked>,
+    last_locked: Option<LockedRow>,
     /// Records that became ghosts, to be removed then.
     ghosts: Vec<Ghost>,
     /// Number of savepoints so far.
@@ -86,7 +91,7 @@ pub struct Transaction {
     /// Trees to free if it commits.
     dropped: Vec<u32>,
     /// Trees to free in either case, because a rollback to a savepoint undid their creation.
-    unmade: Vec<u32>,
+    uncreated: Vec<u32>,
     /// First pages of chains: those to free unless it commits, and those to free if it commits.
     new_chains: Vec<u32>,
     old_chains: Vec<u32>,
@@ -145,22 +150,28 @@ impl Transaction {
     }
 
     fn new(view: View, isolation: Isolation, lock_timeout: Option<Duration>) -> Transaction {
+        debug_assert!(view.own.is_none() && view.fixed.is_none(), "a transaction begins with changes");
+        debug_assert!(
+            view.reads.is_some() == (isolation == Isolation::Serializable),
+            "a transaction at level {isolation:?} records reads: {}",
+            view.reads.is_some()
+        );
         Transaction {
             view,
             isolation,
             state: None,
             writer: None,
             undo: Vec::new(),
-            debt: Debt::default(),
+            undo_space: UndoReservation::default(),
             undone: Vec::new(),
             claims: Vec::new(),
-            looked: None,
+            last_locked: None,
             ghosts: Vec::new(),
             epoch: 0,
             fixed: Weak::new(),
             made: Vec::new(),
             dropped: Vec::new(),
-            unmade: Vec::new(),
+            uncreated: Vec::new(),
             new_chains: Vec::new(),
             old_chains: Vec::new(),
             left_chains: Vec::new(),
@@ -225,6 +236,7 @@ impl Transaction {
 
     /// Begins an epoch, which distinguishes later changes from earlier ones.
     fn next_epoch(&mut self) {
+        debug_assert!(self.epoch < u32::MAX - 1, "the savepoints of a transaction are used up");
         self.epoch += 1;
         self.fixed = Weak::new();
     }
@@ -238,13 +250,18 @@ impl Transaction {
     /// current commits. Errors: [`Error::Busy`], [`Error::Failed`].
     pub fn begin_statement(&mut self) -> Result<()> {
         self.view.db.check()?;
-        if self.isolation == Isolation::ReadCommitted { self.look_again() } else { Ok(()) }
+        if self.isolation == Isolation::ReadCommitted { self.refresh_snapshot() } else { Ok(()) }
     }
 
     /// Takes a new snapshot of all current commits.
-    fn look_again(&mut self) -> Result<()> {
+    fn refresh_snapshot(&mut self) -> Result<()> {
+        debug_assert!(
+            self.isolation == Isolation::ReadCommitted,
+            "a transaction at level {:?} gets another snapshot",
+            self.isolation
+        );
         if self.view.snapshot.csn != self.view.db.slots.last() {
-            let old = std::mem::replace(&mut self.view.snapshot, self.view.db.another_snapshot()?);
+            let old = std::mem::replace(&mut self.view.snapshot, self.view.db.new_snapshot()?);
             if Arc::strong_count(&old) > 1 {
                 self.own_snapshots.retain(|snapshot| snapshot.strong_count() > 0);
                 self.own_snapshots.push(Arc::downgrade(&old));
@@ -276,30 +293,30 @@ impl Transaction {
     /// ([`Transaction::end_changes`]); the pool's and the log's, after which the database must be
     /// reopened.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
-        let _giving = Giving::undo();
-        self.statement.go_back(savepoint.statement)?;
+        let _reclaiming = Reclaiming::undo();
+        self.statement.rollback_to(savepoint.statement)?;
         self.next_epoch();
         let undone = self.undo_since(savepoint.undo).inspect_err(|error| self.view.db.fail(error));
         undone?;
         self.ghosts.truncate(savepoint.ghosts);
         self.old_chains.truncate(savepoint.old_chains);
         self.counts.truncate(savepoint.counts);
-        self.counts_since = savepoint.counts;
+        self.counts_since = self.counts.len();
         self.dropped.truncate(savepoint.dropped);
-        self.unmade.extend(self.made.drain(savepoint.made.min(self.made.len())..));
+        self.uncreated.extend(self.made.drain(savepoint.made.min(self.made.len())..));
         // A scan of all pages holds a snapshot, and may have read a row before it was undone. The
         // row's pages then stay until every snapshot sees that.
         let kept = savepoint.new_chains.min(self.new_chains.len());
-        let is_looked_at = kept < self.new_chains.len() && self.view.db.slots.snapshots() > 1;
+        let may_be_read = kept < self.new_chains.len() && self.view.db.slots.snapshots() > 1;
         for mut chain in self.new_chains.drain(kept..) {
-            if is_looked_at {
+            if may_be_read {
                 self.left_chains.push(chain);
                 continue;
             }
             // The rollback is complete even if this fails.
             if let Err(error) = free_chain(self.view.db.store.space(), &mut chain) {
                 self.left_chains.extend((error.kind() != ErrorKind::Corruption).then_some(chain));
-                self.view.db.put_off(error);
+                self.view.db.defer_error(error);
             }
         }
         if let Some(catalog) = self.catalogs.get(savepoint.catalogs) {
@@ -307,12 +324,13 @@ impl Transaction {
             self.use_catalog(catalog);
             self.catalogs.truncate(savepoint.catalogs);
         }
+        self.assert_is_back_at(&savepoint);
         Ok(())
     }
 
     /// Restores every row changed since, the last change first.
     fn undo_since(&mut self, at: usize) -> Result<()> {
-        self.looked = None;
+        self.last_locked = None;
         while self.undo.len() > at {
             let Some(write) = self.undo.last() else { break };
             let tree = Tree::open(self.view.db.store.space(), write.tree);
@@ -322,6 +340,7 @@ impl Transaction {
             }
             self.undone.extend(self.undo.pop());
         }
+        debug_assert!(self.undo.len() <= at, "{} changes are left, expected {at}", self.undo.len());
         Ok(())
     }
 
@@ -335,22 +354,27 @@ impl Transaction {
     /// whether it committed. Failures after the commit, in freeing space or releasing the log, are
     /// reported by the next [`Database::checkpoint`](crate::Database::checkpoint).
     pub fn commit(mut self, durability: Durability) -> Result<()> {
-        if self.commit_here(durability, &mut || {})? {
+        if self.commit_in_place(durability, &mut || {})? {
             let db = Arc::clone(&self.view.db);
             drop(self);
-            db.tidy_up(CLEAN);
+            db.maintain(CLEAN);
         }
         Ok(())
     }
 
     /// Commits. Returns false if there was nothing to commit. Keeps its snapshot. If it must be
     /// undone instead, calls `undoes` first.
-    fn commit_here(&mut self, durability: Durability, undoes: &mut dyn FnMut()) -> Result<bool> {
+    fn commit_in_place(&mut self, durability: Durability, undoes: &mut dyn FnMut()) -> Result<bool> {
         self.end_changes().inspect_err(|_| undoes())?;
+        ensure!(
+            !self.statement.has_work(),
+            "transaction {} commits without the foreign key work that it has left",
+            self.id()
+        );
         self.is_over = true;
         let Some(state) = self.state.clone() else { return Ok(false) };
-        let _giving = Giving::back();
-        let lsn = match self.put_in_line(&state, undoes)? {
+        let _reclaiming = Reclaiming::free_space();
+        let lsn = match self.queue_commit(&state, undoes)? {
             Some(lsn) => lsn,
             None => {
                 self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
@@ -364,9 +388,15 @@ impl Transaction {
         }
         db.commits.publish(&db.slots, lsn, Some(db.store.synced()));
         // An earlier commit may still be waiting for the disk.
-        if !state.wait(Some(LOOK), || db.has_failed()) {
+        if !state.wait(Some(WAIT_CHECK_INTERVAL), || db.has_failed()) {
             return Err(Error::Failed { cause: "a commit before this one failed".into() });
         }
+        debug_assert!(
+            state.has_released_locks() && db.slots.last() >= state.commit(),
+            "transaction {} has committed, and is not visible",
+            state.id
+        );
+        self.assert_has_no_work();
         db.counts.commits.fetch_add(1, Ordering::Relaxed);
         for (counters, change) in &self.counts {
             counters.rows.fetch_add(*change, Ordering::Relaxed);
@@ -374,12 +404,12 @@ impl Transaction {
         if !self.catalogs.is_empty() {
             db.set_catalog(&self.view.catalog);
         }
-        self.leave_schema();
+        self.unlock_schema();
         Ok(true)
     }
 
     /// Appends the commit record. Returns `None` if it may not commit; it has been undone then.
-    fn put_in_line(
+    fn queue_commit(
         &mut self,
         state: &Arc<State>,
         undoes: &mut dyn FnMut(),
@@ -393,7 +423,7 @@ impl Transaction {
         let line = db.commits.begin(read, || {
             // ORDER: before the commit record, and kept in the log as long as it, because recovery
             // frees these trees.
-            for tree in self.gone(true) {
+            for tree in self.trees_to_free(true) {
                 db.store.append(&Record::Dropped { transaction: state.id, tree })?;
             }
             let lsn = db.store.append(&Record::Commit { transaction: state.id })?;
@@ -411,7 +441,7 @@ impl Transaction {
                 // Without the log nothing can be undone either. Waiting transactions learn that it
                 // failed.
                 self.view.db.fail(&error);
-                state.end();
+                state.wake_all();
                 Err(error)
             }
         }
@@ -420,13 +450,20 @@ impl Transaction {
     /// Returns the information that other transactions need after its end.
     fn ended(&mut self, state: &Arc<State>, commits: bool) -> Ended {
         use std::mem::take;
-        let trees = self.gone(commits);
+        debug_assert!(self.is_over, "transaction {} is taken apart before its end", state.id);
+        debug_assert!(
+            commits || self.undo.is_empty(),
+            "{} changes of transaction {} were not undone",
+            self.undo.len(),
+            state.id
+        );
+        let trees = self.trees_to_free(commits);
         let (ghosts, old) = (take(&mut self.ghosts), take(&mut self.old_chains));
         let mut chains = take(&mut self.left_chains);
         chains.append(&mut if commits { old } else { take(&mut self.new_chains) });
         let mut writes = take(&mut self.undo);
         writes.append(&mut self.undone);
-        self.debt = Debt::default();
+        self.undo_space = UndoReservation::default();
         Ended {
             csn: 0,
             state: Arc::clone(state),
@@ -440,11 +477,23 @@ impl Transaction {
 
     /// Returns the trees to free at its end. Trees that it created and takes back have no long rows
     /// of their own, because those are among its chains.
-    fn gone(&self, commits: bool) -> Vec<Gone> {
+    fn trees_to_free(&self, commits: bool) -> Vec<DroppedTree> {
         let (whole, rest) = if commits { (&self.dropped[..], &[][..]) } else { (&[][..], &self.made[..]) };
-        let whole = whole.iter().map(|root| Gone { root: *root, with_chains: true });
-        let rest = rest.iter().chain(&self.unmade).map(|root| Gone { root: *root, with_chains: false });
-        whole.chain(rest).collect()
+        let whole = whole.iter().map(|root| DroppedTree { root: *root, with_chains: true });
+        let rest =
+            rest.iter().chain(&self.uncreated).map(|root| DroppedTree { root: *root, with_chains: false });
+        let trees: Vec<DroppedTree> = whole.chain(rest).collect();
+        debug_assert!(
+            trees.iter().all(|tree| tree.root > ROOT),
+            "the catalog or page 0 is freed as a tree: {trees:?}"
+        );
+        debug_assert!(
+            !self.made.iter().any(|root| self.uncreated.contains(root)),
+            "a tree is created, and its creation undone: {:?} and {:?}",
+            self.made,
+            self.uncreated
+        );
+        trees
     }
 
     /// Undoes its changes. Errors: the pool's and the log's, after which the database must be
@@ -454,13 +503,13 @@ impl Transaction {
         self.abort()?;
         let db = Arc::clone(&self.view.db);
         drop(self);
-        db.tidy_up(CLEAN);
+        db.maintain(CLEAN);
         Ok(())
     }
 
     fn abort(&mut self) -> Result<()> {
         let Some(state) = self.state.clone() else { return Ok(()) };
-        let _giving = Giving::undo();
+        let _reclaiming = Reclaiming::undo();
         let undone = match self.view.db.check() {
             Ok(()) => self.undo_since(0).and_then(|()| {
                 self.view.db.store.append(&Record::Abort { transaction: state.id }).map(|_| ())
@@ -469,14 +518,16 @@ impl Transaction {
         };
         if let Err(error) = undone {
             self.view.db.fail(&error);
-            state.end();
-            self.leave_schema();
+            state.wake_all();
+            self.unlock_schema();
             return Err(error);
         }
         let (ended, writer) = (self.ended(&state, false), self.writer.take());
         self.view.db.commits.abort(&self.view.db.slots, ended, writer);
+        debug_assert!(state.has_released_locks(), "transaction {} still holds its locks", state.id);
+        self.assert_has_no_work();
         self.view.db.counts.aborts.fetch_add(1, Ordering::Relaxed);
-        self.leave_schema();
+        self.unlock_schema();
         Ok(())
     }
 
@@ -506,8 +557,8 @@ impl Transaction {
     }
 
     /// Registers the transaction as a writer.
-    fn writing(&mut self) -> Result<Arc<State>> {
-        let state = self.known();
+    fn register_writer(&mut self) -> Result<Arc<State>> {
+        let state = self.register();
         if self.writer.is_none() {
             let db = &self.view.db;
             self.writer = Some(WriterSlot::take(&db.slots, || db.log_end())?);
@@ -516,10 +567,11 @@ impl Transaction {
     }
 
     /// Registers the transaction, so that others can see it.
-    fn known(&mut self) -> Arc<State> {
+    fn register(&mut self) -> Arc<State> {
         if let Some(state) = &self.state {
             return Arc::clone(state);
         }
+        debug_assert!(self.claims.is_empty() && self.undo.is_empty(), "locks are held without a number");
         let state = Arc::new(State::new(self.view.db.take_transaction_id()));
         self.view.own = Some(Arc::clone(&state));
         self.state = Some(Arc::clone(&state));
@@ -528,12 +580,18 @@ impl Transaction {
 
     /// Notes the chain of a replaced record, which is obsolete.
     fn note_old_chain(&mut self, before: &[u8]) {
-        if let Some((_, _, first)) = long_place(before) {
+        if let Some(LongRecord { first, .. }) = LongRecord::decode(before) {
             self.old_chains.push(first);
         }
     }
 
-    fn count(&mut self, table: &Table, change: i64) {
+    fn count_rows(&mut self, table: &Table, change: i64) {
+        debug_assert!(
+            self.counts_since <= self.counts.len(),
+            "counts of {} tables end before {}",
+            self.counts.len(),
+            self.counts_since
+        );
         let since = self.counts.get_mut(self.counts_since..).unwrap_or_default();
         match since.iter_mut().find(|(counters, _)| Arc::ptr_eq(counters, &table.counters)) {
             Some((_, sum)) => *sum += change,
@@ -543,29 +601,30 @@ impl Transaction {
 }
 
 /// Interval at which a waiting transaction checks whether it should continue.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+const WAIT_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
 
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.is_over {
+            self.is_over = true;
             // An error marks the database as failed, and the next call reports it.
             let _ = self.abort();
-            self.view.db.tidy_up(CLEAN);
+            self.view.db.maintain(CLEAN);
         }
-        self.leave_schema();
+        self.unlock_schema();
     }
 }
 
 impl Inner {
     /// Returns a snapshot for a new transaction. Waits while the schema is being changed.
     fn snapshot(&self, canceller: &Canceller, lock_timeout: Option<Duration>) -> Result<Arc<Snapshot>> {
-        let mut snapshot = Snapshot::none(&self.slots);
-        self.look(&mut snapshot, canceller, lock_timeout)?;
+        let mut snapshot = Snapshot::unset(&self.slots);
+        self.take_snapshot(&mut snapshot, canceller, lock_timeout)?;
         Ok(Arc::new(snapshot))
     }
 
     /// Takes a snapshot for a new transaction, as [`Inner::snapshot`] does.
-    fn look(
+    fn take_snapshot(
         &self,
         snapshot: &mut Snapshot,
         canceller: &Canceller,
@@ -573,19 +632,24 @@ impl Inner {
     ) -> Result<()> {
         loop {
             snapshot.take(|| self.log_end())?;
+            debug_assert!(
+                snapshot.csn <= self.slots.last(),
+                "a snapshot sees commit {}, which is not visible",
+                snapshot.csn
+            );
             // ORDER: take the slot, then check the schema lock. A schema change takes the lock
             // first and checks the slots afterwards.
             if !self.schema.is_held() {
                 return Ok(());
             }
-            snapshot.let_go();
+            snapshot.release();
             self.wait_for_schema(canceller, lock_timeout)?;
         }
     }
 
     /// Returns a snapshot for a transaction that already has one.
-    fn another_snapshot(&self) -> Result<Arc<Snapshot>> {
-        let mut snapshot = Snapshot::none(&self.slots);
+    fn new_snapshot(&self) -> Result<Arc<Snapshot>> {
+        let mut snapshot = Snapshot::unset(&self.slots);
         snapshot.take(|| self.log_end())?;
         Ok(Arc::new(snapshot))
     }
@@ -593,6 +657,7 @@ impl Inner {
     fn set_catalog(&self, catalog: &Arc<Catalog>) {
         let mut catalog = Catalog::clone(catalog);
         // Only one transaction at a time changes the schema.
+        debug_assert!(self.schema.is_held(), "the schema is changed by a transaction that does not hold it");
         catalog.set_version(self.catalog.load().version() + 1);
         self.catalog.store(Arc::new(catalog));
     }

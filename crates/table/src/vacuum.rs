@@ -10,16 +10,18 @@
 
 use std::ops::Bound;
 
+use cairn_vfs::ensure;
 use cairn_vfs::sync::Arc;
 
 use crate::Result;
-use crate::catalog::{Catalog, GHOST, ROOT, Table};
+use crate::catalog::{Catalog, GHOST, Table};
 use crate::check::{Pages, all_roots};
-use crate::database::{Database, Durability, Inner, Isolation};
+use crate::database::Database;
+use crate::inner::Inner;
 use crate::mvcc::{Ghost, Key};
-use crate::storage::{Direction, Giving, Tree, relocate_chain};
-use crate::transaction::Transaction;
-use crate::view::long_place;
+use crate::options::{Durability, Isolation};
+use crate::storage::{Direction, LongRecord, Reclaiming, Tree, relocate_chain};
+use crate::transaction::{Transaction, no_tree};
 
 /// The result of a vacuum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,14 +41,14 @@ impl Database {
     /// they wait for it. Cost: reads the whole file, and writes the pages that move. Errors: the
     /// pool's and the log's; [`Error::Corruption`](crate::Error::Corruption).
     pub fn vacuum(&self) -> Result<VacuumReport> {
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         self.inner.make_room();
         let mut report =
             VacuumReport { pages_before: self.inner.store.space().pages()?, ..VacuumReport::default() };
         self.move_roots(&mut report)?;
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
-        transaction.lock_schema_afresh()?;
-        let cleaning = self.inner.clean_alone()?;
+        transaction.lock_schema_and_reset()?;
+        let cleaning = self.inner.clean_exclusively()?;
         let roots = all_roots(&transaction);
         let target = self.inner.gather_free(&roots)?;
         let space = self.inner.store.space();
@@ -60,9 +62,15 @@ impl Database {
         let (pages, _) = Pages::of(&self.inner, &roots)?;
         let end = pages.last() + 1;
         let free: Vec<u32> = (1..end).filter(|page| !pages.has(*page)).collect();
+        ensure!(
+            free.len() + pages.len() as usize == end as usize,
+            "of {end} pages, {} are in use and {} are free",
+            pages.len(),
+            free.len()
+        );
         space.set_free(end, &free)?;
         // ORDER: the log is released before the file is truncated. Otherwise the log might contain
-        // changes of pages beyond the end, and recovery would create these pages anew, without the
+        // changes of pages beyond the end, and recovery would create these pages again, without the
         // contents that the changes apply to.
         let is_cut = self.inner.checkpoint()?;
         if is_cut {
@@ -79,8 +87,8 @@ impl Database {
     /// Removes ghosts, and moves the roots of trees towards the start, which changes the catalog.
     fn move_roots(&self, report: &mut VacuumReport) -> Result<()> {
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
-        transaction.lock_schema_afresh()?;
-        let cleaning = self.inner.clean_alone()?;
+        transaction.lock_schema_and_reset()?;
+        let cleaning = self.inner.clean_exclusively()?;
         let roots = all_roots(&transaction);
         for &root in &roots {
             report.ghosts += self.inner.remove_ghosts_of(root)?;
@@ -109,6 +117,7 @@ impl Inner {
         }
         let count = ghosts.len() as u64;
         self.remove_ghosts(&mut ghosts)?;
+        debug_assert!(ghosts.is_empty(), "{} of {count} ghosts are left", ghosts.len());
         Ok(count)
     }
 
@@ -118,6 +127,11 @@ impl Inner {
         let (pages, _) = Pages::of(self, roots)?;
         let target = pages.len();
         let free: Vec<u32> = (1..target).filter(|page| !pages.has(*page)).collect();
+        ensure!(
+            target > 0 && free.len() < target as usize,
+            "of the first {target} pages, {} are free, and page 0 is in use",
+            free.len()
+        );
         let space = self.store.space();
         space.set_free(space.pages()?.max(pages.last() + 1), &free)?;
         Ok(target)
@@ -129,13 +143,10 @@ impl Inner {
         let space = self.store.space();
         let mut cursor = tree.scan((Bound::Unbounded, Bound::Unbounded), Direction::Forward);
         while let Some((key, value)) = cursor.next()? {
-            let Some((flags, len, first)) = long_place(value) else { continue };
-            let (new, is_whole) = relocate_chain(space, first, from)?;
-            if new != first {
-                let mut record = vec![flags];
-                record.extend((len as u32).to_le_bytes());
-                record.extend(new.to_le_bytes());
-                tree.put(key, &record)?;
+            let Some(long) = LongRecord::decode(value) else { continue };
+            let (first, is_whole) = relocate_chain(space, long.first, from)?;
+            if first != long.first {
+                tree.put(key, &LongRecord { first, ..long }.encode())?;
             }
             if !is_whole {
                 return Ok(false);
@@ -148,19 +159,18 @@ impl Inner {
 impl Transaction {
     /// Gives a table new roots further towards the start.
     fn move_roots(&mut self, table: &Arc<Table>, from: u32) -> Result<()> {
-        let db = Arc::clone(&self.view().db);
-        let space = db.store.space();
         let mut trees = table.trees();
         for tree in trees.iter_mut().filter(|tree| tree.root() >= from) {
             // Whichever root page is not used in the end is found to be free by the next scan of
             // the pages in use.
             *tree = tree.copy_root()?;
         }
+        debug_assert!(trees.len() == table.roots().len(), "a table of {} trees is moved", trees.len());
         let new = Table::new(table.id(), table.def().clone(), &trees, Arc::clone(&table.counters));
-        let mut new = new.ok_or_else(|| space.damaged(ROOT, "a table of the catalog has no tree"))?;
+        let mut new = new.ok_or_else(no_tree)?;
         new.statistics = table.statistics.clone();
         let mut catalog = Catalog::clone(self.view().catalog());
         let record = catalog.put_table(Arc::new(new));
-        self.set(catalog, vec![record], Vec::new())
+        self.set_catalog(catalog, vec![record], Vec::new())
     }
 }

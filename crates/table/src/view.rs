@@ -6,10 +6,10 @@ use std::ops::Bound;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
 use crate::blocks::packed_columns;
-use crate::catalog::{Catalog, GHOST, LONG, Place, RowRef, Table, WIDE};
-use crate::database::Inner;
+use crate::catalog::{Catalog, GHOST, Place, RowRef, Table, WIDE};
+use crate::inner::Inner;
 use crate::mvcc::{Canceller, ReadSet, Seen, Snapshot, State};
-use crate::storage::{ColumnSet, Cursor, Direction, Store, Tree};
+use crate::storage::{ColumnSet, Cursor, Direction, LONG, Tree};
 use crate::{Error, Result};
 
 /// An owned range of keys.
@@ -80,7 +80,7 @@ impl View {
 
     /// Returns the same view with another canceller.
     #[must_use]
-    pub fn stopped_by(self, canceller: Canceller) -> View {
+    pub fn with_canceller(self, canceller: Canceller) -> View {
         View { canceller, ..self }
     }
 
@@ -104,7 +104,7 @@ impl View {
             Some(Place::Row(at)) => Some(at),
             _ => None,
         });
-        self.get_wanted(table, key, ColumnSet::these(own), row)
+        self.get_wanted(table, key, ColumnSet::of(own), row)
     }
 
     fn get_wanted(&self, table: &Table, key: &[u8], wanted: ColumnSet, row: &mut RowBuf) -> Result<bool> {
@@ -128,16 +128,17 @@ impl View {
         }
         let Some(lsn) = tree.get_with_lsn(key, wanted, bytes)? else { return Ok(false) };
         if lsn > self.snapshot.all_visible {
-            self.look_back(tree.root(), key, bytes);
+            self.apply_visible_version(tree.root(), key, bytes);
         }
         Ok(matches!(self.resolve(bytes)?, Found::Row))
     }
 
     /// Replaces a record that was read by its visible version. No record becomes no bytes.
-    pub(crate) fn look_back(&self, tree: u32, key: &[u8], bytes: &mut Vec<u8>) {
+    pub(crate) fn apply_visible_version(&self, tree: u32, key: &[u8], bytes: &mut Vec<u8>) {
+        debug_assert!(self.snapshot.csn != 0, "a view is read without a snapshot");
         let mut before = Vec::new();
         let own = self.own.as_ref().map(|own| (own, self.own_until));
-        match self.db.rows.see(tree, key, self.snapshot.csn, own, &mut before) {
+        match self.db.rows.visible_version(tree, key, self.snapshot.csn, own, &mut before) {
             Seen::InPlace => {}
             Seen::Before => *bytes = before,
             Seen::Absent => bytes.clear(),
@@ -150,7 +151,7 @@ impl View {
             None => Ok(Found::Nothing),
             Some(flags) if flags & GHOST != 0 => Ok(Found::Nothing),
             Some(flags) if flags & LONG != 0 => {
-                *bytes = long_row(&self.db.store, bytes)?;
+                *bytes = self.db.store.read_long_record(bytes)?;
                 Ok(Found::Row)
             }
             Some(_) => Ok(Found::Row),
@@ -179,6 +180,7 @@ impl View {
         range: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Cursor> {
+        debug_assert!(self.fixed.is_none() || self.own_until != u32::MAX, "a view is fixed at no savepoint");
         let tree = tree_of(table, index)?;
         if let Some(reads) = &self.reads {
             lock(reads).range(tree.root(), range);
@@ -207,13 +209,13 @@ impl View {
     /// Estimates the number of rows in a range, for choosing between access paths. Ranges of up to
     /// some thousand rows are counted; for others the positions of the ends are looked up. Cost:
     /// some microseconds. Errors: as [`View::get`].
-    pub fn rows_about(
+    pub fn estimate_rows(
         &self,
         table: &Arc<Table>,
         index: Option<usize>,
         range: (Bound<&[u8]>, Bound<&[u8]>),
     ) -> Result<u64> {
-        let guess = (tree_of(table, index)?.share(range)? * table.rows() as f64).ceil() as u64;
+        let guess = (tree_of(table, index)?.fraction(range)? * table.rows() as f64).ceil() as u64;
         if guess <= ROWS_COUNTED { self.count(table, index, range) } else { Ok(guess) }
     }
 
@@ -238,6 +240,14 @@ impl View {
             start = Bound::Excluded(key.clone());
         }
         ranges.push((start, range.1));
+        debug_assert!(ranges.len() == count, "a range is split into {} parts of {count}", ranges.len());
+        debug_assert!(
+            ranges.windows(2).all(|pair| match pair {
+                [(_, Bound::Included(end)), (Bound::Excluded(start), _)] => end == start,
+                _ => false,
+            }),
+            "the parts of a range overlap, or leave a gap"
+        );
         Ok(ranges)
     }
 }
@@ -285,7 +295,7 @@ pub struct Scan {
 const ROWS_COUNTED: u64 = 2_000;
 
 /// Number of records between two checks of the canceller.
-const LOOK: u32 = 64;
+const CANCEL_CHECK_INTERVAL: u32 = 64;
 
 impl Scan {
     /// Returns the next row; `None` after the last one. A scan of an index returns the columns that
@@ -306,7 +316,7 @@ impl Scan {
     pub fn advance(&mut self) -> Result<bool> {
         loop {
             self.count = self.count.wrapping_add(1);
-            if self.count.is_multiple_of(LOOK) && self.view.canceller.is_cancelled() {
+            if self.count.is_multiple_of(CANCEL_CHECK_INTERVAL) && self.view.canceller.is_cancelled() {
                 return Err(Error::Cancelled);
             }
             if !self.cursor.advance()? {
@@ -321,11 +331,15 @@ impl Scan {
                 Some(flags) if is_plain && flags & GHOST != 0 => continue,
                 _ => {}
             }
+            debug_assert!(
+                self.cursor.root() == tree_of(&self.table, self.index)?.root(),
+                "another tree is scanned"
+            );
             self.bytes.clear();
             self.bytes.extend(self.cursor.value());
             if !is_plain {
                 let tree = tree_of(&self.table, self.index)?.root();
-                self.view.look_back(tree, self.cursor.key(), &mut self.bytes);
+                self.view.apply_visible_version(tree, self.cursor.key(), &mut self.bytes);
             }
             if let Found::Row = self.view.resolve(&mut self.bytes)? {
                 return Ok(true);
@@ -352,26 +366,4 @@ impl Scan {
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
-}
-
-/// Returns a long row: its flags and all its bytes. Errors: [`Error::Corruption`]; the pool's.
-pub(crate) fn long_row(store: &Store, record: &[u8]) -> Result<Vec<u8>> {
-    let Some((flags, len, first)) = long_place(record) else {
-        return Err(store.space().damaged(0, "the record of a long row has no position"));
-    };
-    store.long_record(flags & !LONG, first, len)
-}
-
-impl Inner {
-    pub(crate) fn damaged_record(&self, page: u32) -> Error {
-        self.store.space().damaged(page, "a record of its tree is not a row of its table")
-    }
-}
-
-/// Returns flags, length and first page of a long row.
-pub(crate) fn long_place(record: &[u8]) -> Option<(u8, usize, u32)> {
-    let (&flags, rest) = record.split_first()?;
-    let (len, rest) = rest.split_first_chunk::<4>()?;
-    let first = rest.first_chunk::<4>()?;
-    (flags & LONG != 0).then_some((flags, u32::from_le_bytes(*len) as usize, u32::from_le_bytes(*first)))
 }

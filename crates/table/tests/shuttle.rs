@@ -136,7 +136,7 @@ fn locked_rows_are_seen() {
 /// see that row afterwards. Method: one thread deletes a row, another one inserts a row with the
 /// same unique number and scans the table.
 #[test]
-fn rows_in_place_of_deleted_ones_are_alone() {
+fn insert_in_place_of_deleted_row_sees_only_itself() {
     explore(1_000, || {
         let (db, table) = with_rows(true, &[(1, 7)]);
         thread::scope(|scope| {
@@ -171,7 +171,7 @@ fn rows_in_place_of_deleted_ones_are_alone() {
 /// the parent is refused only while the child exists. Method: one thread deletes the child, another
 /// one the parent; a third one inserts a child.
 #[test]
-fn parents_and_children_that_go() {
+fn concurrent_deletes_leave_no_orphan() {
     explore(700, || {
         let db = database();
         let mut transaction = begin(&db);

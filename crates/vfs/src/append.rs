@@ -45,6 +45,7 @@ impl AppendWriter {
         }
         // Fill the buffer first, so that the file sees whole buffers at multiples of the buffer
         // size.
+        debug_assert!(self.buffer.len() <= self.buffer_bytes && bytes.len() < self.buffer_bytes);
         let (head, tail) = bytes.split_at(self.buffer_bytes - self.buffer.len());
         self.buffer.extend_from_slice(head);
         self.flush()?;
@@ -60,6 +61,7 @@ impl AppendWriter {
     /// Writes the buffered bytes to the file. They are not durable before [`File::sync_data`].
     pub fn flush(&mut self) -> Result<()> {
         self.check()?;
+        debug_assert!(self.buffer.len() <= self.buffer_bytes, "{} bytes are buffered", self.buffer.len());
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -81,6 +83,7 @@ impl AppendWriter {
     }
 
     fn written(&mut self, result: Result<()>, len: usize) -> Result<()> {
+        debug_assert!(!self.failed && self.buffer.is_empty(), "buffered bytes come before the written ones");
         match result {
             Ok(()) => self.offset += len as u64,
             Err(_) => self.failed = true,

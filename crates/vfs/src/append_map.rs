@@ -34,6 +34,7 @@ pub use region::Region;
 
 /// The maximum number of open slots. A power of two. The ring takes 4 KiB of memory.
 const RING: u64 = 512;
+const _: () = assert!(RING.is_power_of_two());
 
 /// Zeros are written in pieces of this size where pages are going to be written back one by one.
 /// The kernel keeps each write together as a unit and writes the whole unit back for one dirty
@@ -43,6 +44,7 @@ const SMALL_PIECE_BYTES: usize = 4 << 10;
 /// The piece size where pages are not written back one by one. Faulting in a page of a large piece
 /// costs a fifth as much.
 const LARGE_PIECE_BYTES: usize = 64 << 10;
+const _: () = assert!(LARGE_PIECE_BYTES.is_multiple_of(SMALL_PIECE_BYTES));
 
 /// How [`AppendProgress::prepare`] treats the existing bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,12 +200,19 @@ impl AppendMap {
         if self.index - self.done >= RING {
             self.await_place();
         }
+        debug_assert!(self.index - self.done < RING, "slot {} takes an open slot's place", self.index);
+        debug_assert!(
+            end <= self.ready && self.ready <= self.end(),
+            "{end} is not ready, only {}",
+            self.ready
+        );
         let inner = self.shared.inner();
         let memory = match &inner.region {
             Some(region) => Memory::Mapped { start: region.at(self.next), len },
             None => Memory::Heap(vec![0; len].into_boxed_slice()),
         };
         let slot = Slot { inner: self.shared.0, memory, index: self.index, start: self.next, end };
+        debug_assert!(slot.end > slot.start && slot.end - slot.start == len as u64);
         self.next = end;
         self.index += 1;
         inner.reserved.0.offset.store(end, Ordering::Release);
@@ -234,7 +243,13 @@ impl AppendMap {
 
     #[cold]
     fn is_ready(&mut self, end: u64) -> bool {
+        let before = self.ready;
         self.ready = self.shared.inner().ready.0.load(Ordering::Acquire);
+        debug_assert!(
+            before <= self.ready,
+            "memory that was ready up to {before} is so up to {}",
+            self.ready
+        );
         end <= self.ready
     }
 
@@ -243,6 +258,7 @@ impl AppendMap {
     fn await_place(&mut self) {
         loop {
             self.done = self.shared.inner().walk().index;
+            debug_assert!(self.done <= self.index, "{} slots are committed of {}", self.done, self.index);
             if self.index - self.done < RING {
                 return;
             }
@@ -262,6 +278,7 @@ impl AppendProgress {
     /// [`AppendProgress::committed`]. `offset` must have been handed out. Spins and yields instead
     /// of sleeping, since the holders only fill memory.
     pub fn wait(&self, offset: u64) -> u64 {
+        debug_assert!(offset <= self.reserved(), "{offset} was not handed out, only {}", self.reserved());
         let mut spins = 0;
         loop {
             let committed = self.committed();
@@ -308,6 +325,9 @@ impl AppendProgress {
         if from >= to {
             return Ok(());
         }
+        // Zeros must not overwrite a slot.
+        let reserved = inner.reserved.0.offset.load(Ordering::Acquire);
+        assert!(reserved <= from, "slots up to {reserved} were handed out, but only {from} was ready");
         inner.fill(from..to, zeros)?;
         if let Some(region) = &inner.region {
             // A sync before the first store would make writable pages read-only again, one by one,
@@ -317,7 +337,8 @@ impl AppendProgress {
                 .populate(from..to, present)
                 .map_err(|source| Error::new(Operation::Map, inner.file.path(), source).at(from))?;
         }
-        inner.ready.0.store(to, Ordering::Release);
+        let before = inner.ready.0.swap(to, Ordering::Release);
+        debug_assert!(before == from, "two threads prepare memory at once");
         Ok(())
     }
 
@@ -339,6 +360,7 @@ impl AppendProgress {
         region
             .release_memory(*gone..to)
             .map_err(|source| Error::new(Operation::Map, inner.file.path(), source).at(*gone))?;
+        debug_assert!(to <= inner.ready.0.load(Ordering::Acquire));
         *gone = to;
         Ok(())
     }
@@ -377,6 +399,7 @@ impl Slot {
     pub fn commit(self) -> std::result::Result<(), Arc<Error>> {
         // The slot is marked below; the destructor must not fail it.
         let mut this = ManuallyDrop::new(self);
+        debug_assert!(this.bytes_mut().len() as u64 == this.end - this.start);
         let result = match std::mem::replace(&mut this.memory, Memory::Heap(Box::default())) {
             Memory::Mapped { .. } => Ok(()),
             Memory::Heap(bytes) => this.write(&bytes),
@@ -402,6 +425,11 @@ impl Slot {
     fn mark_done(&self) {
         let place = &self.inner().ring[(self.index % RING) as usize];
         // ORDER: release, so that a thread that sees the mark also sees the bytes and the failure.
+        debug_assert!(
+            place.load(Ordering::Relaxed) <= self.start,
+            "slot {} is committed already",
+            self.index
+        );
         place.store(self.end, Ordering::Release);
     }
 }
@@ -425,6 +453,7 @@ impl Inner {
     fn fail(&self, error: Error) -> Arc<Error> {
         let error = Arc::new(error);
         _ = self.failure.set(Arc::clone(&error));
+        debug_assert!(self.failure.get().is_some());
         if let Some(callback) = self.listener.get() {
             callback(&error);
         }
@@ -445,6 +474,7 @@ impl Inner {
             }
             *walked = Walked { index: walked.index + 1, offset: end };
         }
+        debug_assert!(walked.index <= slots, "{} slots are committed of {slots}", walked.index);
         *walked
     }
 
@@ -460,12 +490,14 @@ impl Inner {
             (Zeros::Small, Some(_)) => SMALL_PIECE_BYTES,
             _ => LARGE_PIECE_BYTES,
         };
+        debug_assert!(range.start.is_multiple_of(4096), "zeros from {} on, inside a page", range.start);
         let mut at = range.start;
         while at < range.end {
             let len = (range.end - at).min(piece as u64);
             self.file.write_all_at(&ZEROS[..len as usize], at)?;
             at += len;
         }
+        debug_assert!(at == range.end);
         Ok(())
     }
 }

@@ -86,6 +86,7 @@ impl AtomicFile {
                 atomic.fs.remove(&atomic.temporary)?;
                 continue;
             }
+            debug_assert!(atomic.temporary != atomic.target, "a file cannot replace itself");
             // ORDER: before the first byte is written, so that nobody without access to the old
             // file can read the new one.
             atomic.file.take_mode(&atomic.target);

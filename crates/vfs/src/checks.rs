@@ -8,6 +8,8 @@ use crate::{Access, Create, Error, OpenOptions, Operation};
 /// Alignment of offsets, lengths and buffers under direct I/O.
 pub(crate) const DIRECT_ALIGNMENT: usize = 4096;
 
+const _: () = assert!(DIRECT_ALIGNMENT.is_power_of_two());
+
 fn invalid(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }

@@ -198,6 +198,11 @@ impl Fs for FaultFs {
             .and_then(|_| state.disk.tree.plan_rename(from, to))
             .map_err(|source| Error::new(Operation::Rename, from, source))?;
         if let Some((set, clear)) = plan {
+            debug_assert!(
+                set.target.is_some()
+                    && clear.target.is_none()
+                    && (set.dir, &set.name) != (clear.dir, &clear.name)
+            );
             state.disk.rename(set, clear);
         }
         Ok(())

@@ -263,6 +263,7 @@ pub trait File: Debug + Send + Sync + 'static {
         for buf in bufs {
             match self.read_at(buf, offset + done as u64) {
                 Ok(count) => {
+                    debug_assert!(count <= buf.len(), "{count} bytes were read into {}", buf.len());
                     done += count;
                     if count < buf.len() {
                         break;
@@ -346,6 +347,7 @@ pub trait File: Debug + Send + Sync + 'static {
                     return Err(Error::new(Operation::Read, self.path(), source).at(offset));
                 }
                 Ok(count) => {
+                    debug_assert!(count <= buf.len(), "{count} bytes were read into {}", buf.len());
                     buf = &mut buf[count..];
                     offset += count as u64;
                 }
@@ -365,6 +367,7 @@ pub trait File: Debug + Send + Sync + 'static {
                     return Err(Error::new(Operation::Write, self.path(), source).at(offset));
                 }
                 Ok(count) => {
+                    debug_assert!(count <= buf.len(), "{count} bytes were written of {}", buf.len());
                     buf = &buf[count..];
                     offset += count as u64;
                 }

@@ -93,6 +93,7 @@ impl Map {
                 }
                 offset += chunk.len() as u64;
             }
+            debug_assert!(offset == range.end.max(range.start), "{offset} is not the end of {range:?}");
         });
         match failure {
             Some(error) => Err(error),
@@ -148,6 +149,7 @@ impl Map {
         let end = range.end.min(self.len);
         let start = range.start.min(end);
         // The result stays within the bytes that `region` owns.
+        assert!(start <= end && end <= self.len, "{start}..{end} of {} bytes", self.len);
         Map { start: self.start.wrapping_add(start), len: end - start, region: self.region.clone() }
     }
 
@@ -182,6 +184,7 @@ impl Map {
         let page = rustix::param::page_size();
         let head = self.start.wrapping_add(from).addr() % page;
         let bytes = (head + (to - from)).next_multiple_of(page);
+        debug_assert!(head < page && head + (to - from) <= bytes);
         Some(Pages { start: self.start.wrapping_add(from).wrapping_sub(head).cast_mut().cast(), head, bytes })
     }
 

@@ -85,6 +85,9 @@ impl State {
         if !self.open.is_open(inode) && !self.tree.is_named(inode) {
             self.tree.forget(inode);
         }
+        debug_assert!(
+            self.tree.node(inode).is_some() == (self.open.is_open(inode) || self.tree.is_named(inode))
+        );
     }
 
     fn open(&mut self, path: &Path, options: OpenOptions) -> io::Result<(u64, u64)> {
@@ -193,6 +196,7 @@ impl MemFile {
         call: impl FnOnce(&mut Content) -> io::Result<T>,
     ) -> Result<T> {
         let mut state = self.fs.state();
+        debug_assert!(state.open.is_open(self.inode), "inode {} is used, which is not open", self.inode);
         let content = state.tree.file_mut(self.inode).ok_or_else(|| Errno::BADF.into());
         content.and_then(call).map_err(|source| Error { operation, path: self.path.clone(), offset, source })
     }
@@ -233,6 +237,7 @@ impl File for MemFile {
             self.check_io(buf, offset)?;
             check_end(offset, buf.len() as u64)?;
             content.write(buf, offset);
+            debug_assert!(buf.is_empty() || content.len() >= offset + buf.len() as u64);
             Ok(buf.len())
         })
     }
@@ -243,6 +248,7 @@ impl File for MemFile {
             check_offset(len, 0)?;
             check_end(len, 0)?;
             content.set_len(len);
+            debug_assert!(content.len() == len);
             Ok(())
         })
     }

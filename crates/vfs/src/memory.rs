@@ -12,6 +12,7 @@ use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize
 
 /// Size and alignment of a huge page on x86-64 and on arm64 with 4 KiB base pages.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
+const _: () = assert!(HUGE_PAGE_BYTES.is_power_of_two());
 
 /// Anonymous memory from the kernel: zeroed, private to the process, released when dropped.
 ///
@@ -48,6 +49,7 @@ impl Reservation {
         debug_assert!(skip + len <= mapped);
         // SAFETY: `skip + len <= mapped`, so the address lies inside the mapping made above.
         let start = unsafe { base.add(skip) };
+        debug_assert!(start.addr().get().is_multiple_of(if slack > 0 { HUGE_PAGE_BYTES } else { 4096 }));
         Ok(Reservation { base, mapped, start, len })
     }
 
@@ -109,6 +111,11 @@ impl Reservation {
         } else {
             (from.next_multiple_of(page), if to == self.len { to } else { to / page * page })
         };
+        debug_assert!(
+            from >= to || (from.is_multiple_of(page) && to <= self.len),
+            "{from}..{to} of {}",
+            self.len
+        );
         // SAFETY: `from < to <= len`, so the address lies inside the mapping.
         (from < to).then(|| (unsafe { self.start.add(from) }, to - from))
     }
@@ -195,7 +202,9 @@ impl<T: ZeroIsValid> Zeroed<T> {
         let memory = Reservation::new(bytes)?;
         #[cfg(cairn_shuttle)]
         let memory = (0..bytes / size_of::<T>()).map(|_| T::default()).collect();
-        Ok(Zeroed { memory, len, values: PhantomData })
+        let zeroed = Zeroed { memory, len, values: PhantomData };
+        debug_assert!((len == 0 || zeroed.first().is_aligned()) && bytes <= isize::MAX as usize);
+        Ok(zeroed)
     }
 
     /// Returns the value at `index`.

@@ -34,7 +34,9 @@ pub trait Rng: Debug + Send {
                 product = u128::from(self.next_u64()) * u128::from(bound);
             }
         }
-        (product >> 64) as u64
+        let number = (product >> 64) as u64;
+        debug_assert!(number < bound || bound == 0, "{number} is not below {bound}");
+        number
     }
 
     /// Returns a uniform number in `0.0..1.0`, in steps of 2^-53.
@@ -58,7 +60,11 @@ impl SeededRng {
     /// Creates the stream of `seed`.
     pub fn new(seed: u64) -> Self {
         let mut seed = seed;
-        SeededRng { state: std::array::from_fn(|_| splitmix64(&mut seed)) }
+        let state = std::array::from_fn(|_| splitmix64(&mut seed));
+        // The generator would give nothing but zeros. SplitMix64 is a bijection of its counter, so
+        // four successive numbers differ.
+        debug_assert!(state != [0; 4], "the seed gives the one state without numbers");
+        SeededRng { state }
     }
 
     /// Returns an independent stream for a part of a run, named by `label`. The same stream and
@@ -129,7 +135,10 @@ fn system_u64() -> io::Result<u64> {
     let mut filled = 0;
     while filled < bytes.len() {
         match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
-            Ok(count) => filled += count,
+            Ok(count) => {
+                debug_assert!(count <= bytes.len() - filled);
+                filled += count;
+            }
             Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }

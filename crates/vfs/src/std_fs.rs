@@ -12,7 +12,7 @@ use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use crate::append_map::Region;
-use crate::checks::{check_offset, check_open, check_writable, not_a_file};
+use crate::checks::{DIRECT_ALIGNMENT, check_offset, check_open, check_writable, not_a_file};
 use crate::{Access, Advice, Create, Error, File, FileId, Fs, Map, Metadata, OpenOptions, Operation};
 use crate::{ReadRequest, Result, WriteRequest};
 
@@ -244,6 +244,7 @@ impl File for StdFile {
             let parts =
                 requests.iter_mut().map(|request| (request.offset, &mut request.buffers[..])).collect();
             if let Some(results) = uring::read(self.file.as_fd(), parts) {
+                debug_assert!(results.len() == requests.len());
                 for (request, result) in requests.iter_mut().zip(results) {
                     request.result = result.map_err(wrap(request.offset));
                 }
@@ -263,6 +264,7 @@ impl File for StdFile {
         if may_overlap && requests.iter().all(|request| check_offset(request.offset, 0).is_ok()) {
             let parts = requests.iter().map(|request| (request.offset, request.bytes)).collect();
             if let Some(results) = uring::write(self.file.as_fd(), parts) {
+                debug_assert!(results.len() == requests.len());
                 for (request, result) in requests.iter_mut().zip(results) {
                     request.result = result.map_err(wrap(request.offset));
                 }
@@ -323,7 +325,9 @@ impl File for StdFile {
     }
 
     fn direct_alignment(&self) -> u64 {
-        direct::alignment(self.file.as_fd(), self.id.device)
+        let alignment = direct::alignment(self.file.as_fd(), self.id.device);
+        debug_assert!(alignment.is_power_of_two() && alignment <= DIRECT_ALIGNMENT as u64, "{alignment}");
+        alignment
     }
 
     fn advise(&self, offset: u64, len: u64, advice: Advice) {

@@ -113,6 +113,7 @@ pub fn number() -> usize {
             if number.get() == usize::MAX {
                 number.set(THREADS.fetch_add(1, Ordering::Relaxed));
             }
+            debug_assert!(number.get() != usize::MAX, "the thread has no number");
             number.get()
         })
     }

@@ -1,13 +1,13 @@
 //! The write end of a log, where records get their order.
 
-use cairn_vfs::AppendMap;
 use cairn_vfs::append_map::Slot;
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, lock};
+use cairn_vfs::{AppendMap, Bug};
 
 use crate::format::{
-    HEAD_BYTES, HEADER_BYTES, Head, Header, Kind, MAX_RECORD_BYTES, NOTE_BYTES, Previous, Seed, note_bytes,
-    record_bytes,
+    HEAD_BYTES, HEADER_BYTES, Head, Header, Kind, MAX_RECORD_BYTES, NOTE_BYTES, Previous, RECORD_ALIGNMENT,
+    Seed, note_bytes, record_bytes,
 };
 use crate::segment::{PreparedSegment, Segment};
 use crate::shared::{SealedSegment, Shared};
@@ -15,6 +15,8 @@ use crate::{Error, Lsn, Result};
 
 /// The size of the closing mark.
 const MARK_BYTES: usize = HEAD_BYTES + NOTE_BYTES;
+const _: () = assert!(MARK_BYTES.is_multiple_of(RECORD_ALIGNMENT as usize));
+const _: () = assert!(MARK_BYTES as u64 + HEADER_BYTES as u64 <= 2 * HEADER_BYTES as u64);
 
 /// Reserves space for records, in the order in which a recovery will find them. Each log has one
 /// appender. Threads share it under a lock of their own, which they hold while reserving but not
@@ -54,6 +56,7 @@ impl Appender {
         // The oldest segment taken over from earlier processes.
         let oldest = lock(&shared.sealed).front().map(|oldest| oldest.number);
         let (map, segment) = activate(&shared, prepared, previous, oldest)?;
+        debug_assert!(previous.is_none_or(|p| p.end.segment() < segment.number && p.end <= shared.synced()));
         let (seed, number, previous_end) =
             (segment.seed, segment.number, previous.map_or(Lsn::ZERO, |p| p.end));
         Ok(Appender { map, seed, number, previous_end, wake_at: 0, segment, shared })
@@ -79,6 +82,7 @@ impl Appender {
             place.copy_from_slice(part);
             rest = tail;
         }
+        debug_assert!(rest.is_empty(), "{} bytes of the payload were not filled", rest.len());
         reservation.commit()
     }
 
@@ -124,6 +128,7 @@ impl Appender {
 
     fn append_note(&mut self, kind: Kind) -> Result<Lsn> {
         let note = *lock(&self.shared.note);
+        debug_assert!(matches!(kind, Kind::Close | Kind::Note), "a note in a record of kind {kind:?}");
         let mut reservation = self.reserve_kind(NOTE_BYTES, kind)?;
         reservation.payload_mut().copy_from_slice(&note_bytes(note));
         reservation.commit_as(kind)
@@ -151,6 +156,13 @@ impl Appender {
             Some(slot) => slot,
             None => self.reserve_slowly(bytes)?,
         };
+        debug_assert!(slot.start() >= u64::from(HEADER_BYTES), "a record in the header");
+        debug_assert!(slot.end() - slot.start() == bytes as u64 && slot.end() <= self.map.end());
+        debug_assert!(
+            slot.start().is_multiple_of(u64::from(RECORD_ALIGNMENT)),
+            "a record at {}",
+            slot.start()
+        );
         if slot.end() > self.wake_at {
             self.wake_helper();
         }
@@ -167,6 +179,7 @@ impl Appender {
     #[inline]
     fn synced_here(&self) -> u32 {
         let synced = self.shared.synced();
+        debug_assert!(synced.segment() <= self.number, "synced up to {synced}, in segment {}", self.number);
         if synced.segment() == self.number {
             synced.offset()
         } else if synced >= self.previous_end {
@@ -211,6 +224,7 @@ impl Appender {
     fn next_segment(&mut self, bytes: usize) -> Result<()> {
         let wanted = u64::from(HEADER_BYTES) + bytes as u64;
         let prepared = self.shared.take_prepared(wanted)?;
+        assert!(prepared.number > self.number, "segment {} after {}", prepared.number, self.number);
         let end = self.map.position() as u32;
         let (end_here, synced) = (Lsn::new(self.number, end), self.synced_here());
         let previous = Previous { salt: self.segment.header.salt, end: end_here, synced };
@@ -223,9 +237,13 @@ impl Appender {
             progress: Some(self.segment.progress.clone()),
         };
         let oldest = lock(&self.shared.sealed).front().map_or(self.number, |oldest| oldest.number);
+        debug_assert!(oldest <= self.number && synced <= end, "oldest {oldest}, synced {synced} of {end}");
         let (map, segment) = activate(&self.shared, prepared, Some(previous), Some(oldest))?;
         // After the activation: a segment can be released only once another follows it.
-        lock(&self.shared.sealed).push_back(sealed);
+        let mut segments = lock(&self.shared.sealed);
+        debug_assert!(segments.back().is_none_or(|last| last.number < sealed.number), "sealed out of order");
+        segments.push_back(sealed);
+        drop(segments);
         (self.map, self.seed, self.number, self.previous_end) = (map, segment.seed, segment.number, end_here);
         self.segment = segment;
         self.wake_at = 0;
@@ -269,10 +287,17 @@ fn activate(
             header.encode(slot.bytes_mut());
             slot.commit().map_err(Error::from)
         }
-        None => Err(Error::invalid("a prepared segment has no room for its header")),
+        None => Err(Bug::new("a prepared segment has no room for its header").into()),
     };
     written.map_err(|error| shared.poison(error))?;
-    lock(&shared.unsynced).push_back(Arc::clone(&segment));
+    debug_assert!(prepared.map.position() == u64::from(HEADER_BYTES), "records precede the header");
+    let mut unsynced = lock(&shared.unsynced);
+    debug_assert!(
+        unsynced.back().is_none_or(|last| last.number < number),
+        "segment {number} is out of order"
+    );
+    unsynced.push_back(Arc::clone(&segment));
+    drop(unsynced);
     Ok((prepared.map, segment))
 }
 
@@ -287,6 +312,7 @@ impl Reservation {
     #[inline]
     pub fn payload_mut(&mut self) -> &mut [u8] {
         let len = self.len as usize;
+        debug_assert!(self.slot.is_some(), "the reservation was committed already");
         let bytes = self.slot.as_mut().map(Slot::bytes_mut).unwrap_or_default();
         bytes.get_mut(HEAD_BYTES..HEAD_BYTES + len).unwrap_or_default()
     }
@@ -308,7 +334,7 @@ impl Reservation {
     fn commit_as(mut self, kind: Kind) -> Result<Lsn> {
         match self.slot.take() {
             Some(slot) => self.write(slot, kind)?,
-            None => return Err(Error::invalid("the reservation was already committed")),
+            None => return Err(Bug::new("a reservation is committed twice").into()),
         }
         Ok(self.lsn)
     }
@@ -316,6 +342,12 @@ impl Reservation {
     #[inline]
     fn write(&self, mut slot: Slot, kind: Kind) -> Result<()> {
         let head = Head { kind, len: self.len, synced: self.synced };
+        debug_assert!(
+            slot.end() == u64::from(self.lsn.offset()),
+            "{} is not the end of its record",
+            self.lsn
+        );
+        debug_assert!(slot.end() - slot.start() == record_bytes(self.len as usize) as u64);
         let offset = slot.start() as u32;
         let (place, rest) = slot.bytes_mut().split_at_mut(HEAD_BYTES);
         let payload = rest.get(..self.len as usize).unwrap_or_default();

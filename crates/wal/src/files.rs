@@ -53,11 +53,15 @@ impl Listing {
 }
 
 pub(crate) fn segment_path(dir: &Path, number: u32) -> PathBuf {
-    dir.join(format!("{number:06}.wal"))
+    let path = dir.join(format!("{number:06}.wal"));
+    debug_assert!(number == 0 || number_of(&path, "wal") == Some(number), "{} is no segment", path.display());
+    path
 }
 
 pub(crate) fn free_path(dir: &Path, number: u32) -> PathBuf {
-    dir.join(format!("{number:06}.free"))
+    let path = dir.join(format!("{number:06}.free"));
+    debug_assert!(number_of(&path, "free") == Some(number), "{} is not a free file", path.display());
+    path
 }
 
 /// Returns true if the path is named like a file of a log: a segment, or a released one.

@@ -44,10 +44,17 @@ pub(crate) const HEADER_BYTES: u32 = 4096;
 /// Offsets of the two copies of the header, in separate sectors. Damage to one copy loses nothing.
 pub(crate) const HEADER_COPIES: [usize; 2] = [0, 2048];
 const HEADER_USED: usize = 96;
+const _: () = assert!(HEADER_COPIES[0] + HEADER_USED <= HEADER_COPIES[1]);
+const _: () = assert!(HEADER_COPIES[1] + HEADER_USED <= HEADER_BYTES as usize && HEADER_BYTES == 4096);
 /// The header size of version 1.
 const HEADER_USED_1: usize = 64;
+const _: () = assert!(HEADER_USED_1 + 8 + NOTE_BYTES + 8 == HEADER_USED);
 const MAGIC: [u8; 8] = *b"CAIRNWAL";
+/// The version of the segments that this build writes.
 pub(crate) const VERSION: u32 = 2;
+/// The oldest version that this build reads.
+pub(crate) const OLDEST_VERSION: u32 = 1;
+const _: () = assert!(0 < OLDEST_VERSION && OLDEST_VERSION <= VERSION);
 
 /// Two numbers that the log stores for its owner. Their meaning is up to the owner; zeros mean no
 /// note.
@@ -69,8 +76,15 @@ pub(crate) fn read_note(bytes: &[u8]) -> Option<Note> {
     (bytes.len() == NOTE_BYTES).then(|| [word(bytes, 0), word(bytes, 8)])
 }
 
+const _: () = assert!(NOTE_BYTES == size_of::<Note>());
+
 /// The size of a record's head.
 pub(crate) const HEAD_BYTES: usize = 16;
+/// Records begin and end at multiples of this. The kind of a record takes the freed low bits of
+/// its synced field.
+pub(crate) const RECORD_ALIGNMENT: u32 = 8;
+const _: () = assert!(HEADER_BYTES.is_multiple_of(RECORD_ALIGNMENT) && HEAD_BYTES.is_multiple_of(8));
+const _: () = assert!((Kind::Note as u32) < RECORD_ALIGNMENT && Kind::Data as u32 > 0);
 /// The longest payload of a record: 1 GiB.
 pub const MAX_RECORD_BYTES: usize = 1 << 30;
 /// The largest allowed segment size.
@@ -79,7 +93,8 @@ const _: () = assert!(MAX_RECORD_BYTES as u64 + 2 * HEADER_BYTES as u64 <= MAX_S
 
 /// Returns the size of a record with this payload, including head and padding.
 pub(crate) fn record_bytes(payload_bytes: usize) -> usize {
-    (HEAD_BYTES + payload_bytes).next_multiple_of(8)
+    debug_assert!(payload_bytes <= MAX_RECORD_BYTES, "a payload of {payload_bytes} bytes");
+    (HEAD_BYTES + payload_bytes).next_multiple_of(RECORD_ALIGNMENT as usize)
 }
 
 /// A segment's header: its identity, and the link to the previous segment.
@@ -124,6 +139,8 @@ pub(crate) enum Decoded {
 impl Header {
     /// Encodes the header page with both copies.
     pub(crate) fn encode(&self, page: &mut [u8]) {
+        assert!(self.is_in_order(), "no reader would accept this header: {self:?}");
+        assert!(page.len() == HEADER_BYTES as usize, "a header page of {} bytes", page.len());
         let (salt, end, synced) = self.previous.map_or((0, 0, 0), |p| (p.salt, p.end.get(), p.synced));
         let mut bytes = Vec::with_capacity(HEADER_USED);
         bytes.extend_from_slice(&MAGIC);
@@ -144,7 +161,18 @@ impl Header {
             if let Some(copy) = page.get_mut(at..at + HEADER_USED) {
                 copy.copy_from_slice(&bytes);
             }
+            debug_assert!(
+                Header::decode(page, at) == Decoded::Header(*self),
+                "the copy at {at} reads back otherwise"
+            );
         }
+    }
+
+    /// Returns true if a writer can have produced this header. Later code relies on it: the number
+    /// is not 0, the previous segment has a lower one, and had been synced up to its end at most.
+    fn is_in_order(&self) -> bool {
+        let follows = |p: Previous| p.end.segment() < self.number && p.synced <= p.end.offset();
+        self.number != 0 && self.previous.is_none_or(follows) && self.oldest <= self.number
     }
 
     /// Decodes the copy at one of the [`HEADER_COPIES`] of a page.
@@ -159,26 +187,21 @@ impl Header {
             return Decoded::Damaged;
         }
         let version = word(bytes, 8) as u32;
-        let (bytes_here, note) = match version {
-            1 => (0, [0; 2]),
-            VERSION if word(bytes, 88) == xxh3_64(&bytes[..88]) => {
-                (word(bytes, 64), [word(bytes, 72), word(bytes, 80)])
-            }
-            VERSION => return Decoded::Damaged,
+        // Every version begins with the fields up to the first checksum.
+        let later_fields = match version {
+            1 => Some((0, [0; 2])),
+            2 => later_fields_2(bytes),
             _ => return Decoded::Version(version),
         };
+        let Some((bytes_here, note)) = later_fields else { return Decoded::Damaged };
         let (end, recorded) = (Lsn::from(word(bytes, 40)), word(bytes, 48));
         let (synced, oldest) = (recorded as u32, (recorded >> 32) as u32);
         let previous = (end != Lsn::ZERO).then(|| Previous { salt: word(bytes, 32), end, synced });
         let number = (word(bytes, 8) >> 32) as u32;
-        // No writer produces such a header, so it must be forged. Later code relies on these
-        // invariants.
-        let in_order = previous.is_none_or(|p| p.end.segment() < number && p.synced <= p.end.offset());
-        if number == 0 || !in_order || oldest > number {
-            return Decoded::Damaged;
-        }
         let (log_id, salt) = (word(bytes, 16), word(bytes, 24));
-        Decoded::Header(Header { number, log_id, salt, previous, oldest, bytes: bytes_here, note })
+        let header = Header { number, log_id, salt, previous, oldest, bytes: bytes_here, note };
+        // No writer produces a header out of order, so it must be forged.
+        if header.is_in_order() { Decoded::Header(header) } else { Decoded::Damaged }
     }
 
     /// Returns the seed for the checksums of the segment's records.
@@ -189,6 +212,13 @@ impl Header {
         }
         Seed(xxh3_64(&bytes))
     }
+}
+
+/// Reads the fields of version 2 after the first checksum: the file's length and the note. `None`
+/// if they are damaged.
+fn later_fields_2(bytes: &[u8; HEADER_USED]) -> Option<(u64, Note)> {
+    let is_sound = word(bytes, 88) == xxh3_64(&bytes[..88]);
+    is_sound.then(|| (word(bytes, 64), [word(bytes, 72), word(bytes, 80)]))
 }
 
 /// Reads the little-endian word at `at`, or 0 past the end.
@@ -227,13 +257,17 @@ const HEAD_MASK: u64 = 0xffff << 48;
 
 impl Head {
     fn words(self) -> u64 {
-        debug_assert!(self.synced.is_multiple_of(8));
+        debug_assert!(self.synced.is_multiple_of(RECORD_ALIGNMENT), "synced up to {}", self.synced);
+        debug_assert!(self.len as usize <= MAX_RECORD_BYTES, "a payload of {} bytes", self.len);
         u64::from(self.len) | u64::from(self.synced | self.kind as u32) << 32
     }
 
     /// Encodes the 16 bytes that precede `payload` in a record at `offset`.
     #[inline]
     pub(crate) fn encode(self, seed: Seed, offset: u32, payload: &[u8]) -> [u8; HEAD_BYTES] {
+        // The reader's conditions.
+        debug_assert!(self.synced <= offset, "the record at {offset} says that {} was synced", self.synced);
+        debug_assert!(offset.is_multiple_of(RECORD_ALIGNMENT) && payload.len() == self.len as usize);
         let words = self.words();
         let mut bytes = [0; HEAD_BYTES];
         bytes[..8].copy_from_slice(&checksum(mix(seed, offset, words), payload).to_le_bytes());

@@ -67,12 +67,14 @@ impl Group {
     ) -> Result<(), E> {
         self.waiting.fetch_add(1, AcqRel);
         self.arrivals.fetch_add(1, SeqCst);
+        debug_assert!(lsn != Lsn::ZERO, "nothing needs to be synced up to the beginning");
         let result = match self.wait(lsn, &is_done) {
             // Another leader may have made it durable between the two checks.
             Some(leader) if !is_done() => sync(&leader),
             _ => Ok(()),
         };
-        self.waiting.fetch_sub(1, AcqRel);
+        let before = self.waiting.fetch_sub(1, AcqRel);
+        debug_assert!(before != 0, "more threads leave the group than have entered it");
         result
     }
 
@@ -130,18 +132,23 @@ impl Leader<'_> {
     pub(crate) fn begin(&self) -> u64 {
         // A thread commits its records before it arrives.
         let arrivals = self.group.arrivals.load(SeqCst);
-        self.group.begun.fetch_add(1, SeqCst);
+        let begun = self.group.begun.fetch_add(1, SeqCst);
+        debug_assert!(self.group.has_leader.load(SeqCst), "a sync begins without a leader");
+        debug_assert!(self.group.ended.load(SeqCst) == begun, "sync {begun} has not ended");
+        debug_assert!(arrivals > 0, "a sync for nobody");
         arrivals
     }
 
     /// Records that the sync about to begin covers everything up to `lsn`.
     pub(crate) fn covers(&self, lsn: Lsn) {
-        self.group.covered.store(lsn.get(), SeqCst);
+        let before = self.group.covered.swap(lsn.get(), SeqCst);
+        debug_assert!(before <= lsn.get(), "a later sync covers less: {lsn} after {}", Lsn::from(before));
     }
 
     /// Records that the sync has served the first `arrivals` threads.
     pub(crate) fn serve(&self, arrivals: u64) {
         let before = self.group.served.swap(arrivals, Relaxed);
+        debug_assert!(before <= arrivals, "{arrivals} threads were served, {before} before");
         self.group.last_group.store(self.group.arrivals.load(SeqCst) - before, Relaxed);
     }
 }
@@ -150,10 +157,12 @@ impl Drop for Leader<'_> {
     fn drop(&mut self) {
         let group = self.group;
         let begun = group.begun.load(SeqCst);
-        group.ended.store(begun, SeqCst);
+        let ended = group.ended.swap(begun, SeqCst);
+        debug_assert!(ended <= begun && begun - ended <= 1, "{begun} syncs have begun, {ended} have ended");
         // ORDER: the leadership is released before the futexes are bumped, so that a thread that sees the
         // new words also sees that no thread leads.
-        group.has_leader.store(false, SeqCst);
+        let has_led = group.has_leader.swap(false, SeqCst);
+        debug_assert!(has_led, "two threads led at once");
         group.futexes.iter().for_each(Futex::bump);
         // Wake the next leader first, since the device is idle until it starts.
         group.futexes[futex_index(begun + 1)].wake_one();

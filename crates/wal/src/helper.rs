@@ -47,6 +47,7 @@ impl Shared {
         if progress.ready() >= to {
             return Ok(());
         }
+        debug_assert!(progress.reserved() <= progress.ready(), "memory was handed out that is not ready");
         progress.prepare(to, self.zeros()).map_err(|error| {
             let error = Error::from(error);
             if error.is_full() { error } else { self.poison(error) }

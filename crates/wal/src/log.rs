@@ -8,7 +8,7 @@ use cairn_vfs::sync::{Arc, Mutex, lock};
 use cairn_vfs::thread::JoinHandle;
 use cairn_vfs::{FileId, Fs, Operation, Rng, thread};
 
-use crate::format::Previous;
+use crate::format::{HEADER_BYTES, Previous};
 use crate::helper;
 use crate::recovery::Tail;
 use crate::shared::{Files, SealedSegment, Shared};
@@ -90,6 +90,7 @@ impl Log {
         }
         let mut known = adopt(&shared, &tail)?;
         let appender = Appender::begin(Arc::clone(&shared), previous)?;
+        debug_assert!(appender.position().offset() == HEADER_BYTES, "the first segment has records already");
         shared.allows_small_segments.store(false, Ordering::Release);
         if !tail.cut.is_empty() {
             // ORDER: a newer header is on stable storage before these segments are removed.
@@ -189,6 +190,10 @@ impl Log {
         // If there is no space for the mark, there is some to give back.
         let marked = appender.mark_end();
         let (segment, end) = appender.into_last_segment();
+        debug_assert!(
+            end >= u64::from(HEADER_BYTES) && end <= u64::from(segment.bytes),
+            "the log ends at {end}"
+        );
         // A segment shorter than its recorded length either ends with a mark or was truncated by
         // another program.
         let shrunk = self.shared.shrink(&segment, marked.is_ok().then_some(end));
@@ -234,7 +239,9 @@ impl Log {
     /// of 4 KiB, at least 8 KiB; `None` restores the configured size. A record that does not fit
     /// gets a segment of its own size, and recycled segments keep theirs.
     pub fn limit_segments(&self, bytes: Option<u32>) {
-        let most = bytes.map_or(u32::MAX, |bytes| bytes.max(8 << 10).next_multiple_of(4096));
+        const LEAST_BYTES: u32 = 2 * HEADER_BYTES;
+        const _: () = assert!(LEAST_BYTES == 8 << 10);
+        let most = bytes.map_or(u32::MAX, |bytes| bytes.max(LEAST_BYTES).next_multiple_of(4096));
         self.shared.segment_bytes_limit.store(most, Ordering::Release);
     }
 
@@ -275,6 +282,7 @@ fn adopt(shared: &Shared, tail: &Tail) -> Result<BTreeSet<FileId>> {
     for old in &tail.segments {
         let metadata = shared.fs.metadata(&old.path)?;
         known.insert(metadata.id);
+        debug_assert!(old.number < files.next && old.number <= tail.end.segment(), "segment {}", old.number);
         let (number, path, end) = (old.number, old.path.clone(), old.end);
         lock(&shared.sealed).push_back(SealedSegment {
             number,

@@ -3,6 +3,8 @@
 use crate::format::{HEADER_BYTES, MAX_SEGMENT_BYTES};
 use crate::{Error, Lsn, Result};
 
+const _: () = assert!(2 * HEADER_BYTES < MAX_SEGMENT_BYTES && MAX_SEGMENT_BYTES.is_multiple_of(4096));
+
 /// Options for writing a log. They are not stored: a log can be opened with different options each
 /// time.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -200,6 +200,10 @@ impl Tail {
     /// taken over, which saves making them durable. The last segment stays.
     pub fn release_before(&mut self, lsn: Lsn) {
         let last = self.segments.len().saturating_sub(1);
+        debug_assert!(
+            self.segments.is_sorted_by(|a, b| a.number < b.number),
+            "the segments are out of order"
+        );
         let is_over = |old: &&RecoveredSegment| Lsn::new(old.number, old.end) <= lsn;
         let count = self.segments.iter().take(last).take_while(is_over).count();
         self.dead.extend(self.segments.drain(..count).map(|old| old.path));
@@ -253,6 +257,7 @@ impl Recovery {
             sealed_end: HEADER_BYTES,
             note: [0; 2],
         };
+        debug_assert!(recovery.links.is_sorted_by(|a, b| a.header.number < b.header.number));
         recovery.check_salt()?;
         recovery.offset = recovery.links.first().map_or(HEADER_BYTES, |link| recovery.first_offset(link));
         Ok(recovery)
@@ -306,6 +311,7 @@ impl Recovery {
                 // appends to it.
                 let end = if index == self.index { self.unbroken_end(link, sealed_at)? } else { sealed_at };
                 harden(&self.fs, &link.path, sealed_at, &self.expected(link, end))?;
+                debug_assert!(self.hardened <= index, "segment {index} was made durable already");
                 self.hardened = index + 1;
                 if index == self.index {
                     // The rest has to be read from the copy, since the open file has lost its name.
@@ -403,6 +409,7 @@ impl Recovery {
             let unsynced = unsynced.then(|| self.expected(link, end));
             segments.push(RecoveredSegment { number, path: link.path.clone(), end, unsynced });
         }
+        debug_assert!(segments.is_sorted_by(|a, b| a.number < b.number), "the segments are out of order");
         let alive = |path: &PathBuf| segments.iter().any(|old| old.path == *path);
         // Free names first: if a file has two names, the rename to the free name keeps it.
         let all = self.listing.free.iter().chain(&self.listing.segments).map(|(_, path)| path);
@@ -458,6 +465,7 @@ impl Recovery {
             let Some(link) = self.links.get(self.index) else { return Ok(None) };
             let (header, sealed_at) = (link.header, self.sealed_at(self.index));
             if let Some(end) = sealed_at.filter(|end| self.offset >= *end) {
+                debug_assert!(self.index + 1 < self.links.len(), "no segment follows the sealed one");
                 self.index += 1;
                 self.reader = None;
                 self.offset = HEADER_BYTES;
@@ -494,6 +502,11 @@ impl Recovery {
             {
                 self.note = note;
             }
+            debug_assert!(
+                found.start == self.offset && found.end > found.start,
+                "not the next record: {found:?}"
+            );
+            debug_assert!(found.end <= limit, "{found:?} is past the end of its segment at {limit}");
             self.close_mark = (found.head.kind == Kind::Close).then_some(found.start);
             self.offset = found.end;
             return Ok(Some(found));
@@ -518,6 +531,7 @@ impl Recovery {
         let (Some(link), Some(reader)) = (self.links.get(self.index), self.reader.as_mut()) else {
             return Ok(false);
         };
+        debug_assert!(!matches!(item, Item::Record(_)), "a record is not a gap");
         let (seed, offset, len) = (link.header.seed(), self.offset, reader.len());
         let until = sealed_at.map_or(len, |end| end.min(len));
         // After the mark of a closed log come only zeros, or bytes of an earlier use of the file.
@@ -529,6 +543,10 @@ impl Recovery {
             Mode::Salvage => {
                 let found = reader.search(seed, offset..until)?;
                 let next = found.as_ref().map_or(until, |found| found.start);
+                debug_assert!(
+                    found.is_none() || next >= offset,
+                    "the search went back from {offset} to {next}"
+                );
                 if let Some(what) = cut.filter(|_| found.is_none()) {
                     self.damage.push(Damage::new(&reader.path, len as usize, len as usize, &what));
                 }

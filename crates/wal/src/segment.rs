@@ -6,7 +6,7 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicU32, Ordering};
 use cairn_vfs::{AppendMap, AppendProgress, File};
 
-use crate::format::{Header, Seed};
+use crate::format::{HEADER_BYTES, Header, MAX_SEGMENT_BYTES, Seed};
 
 /// A segment, from its first record until it is released.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Segment {
 
 impl Segment {
     pub(crate) fn new(prepared: &PreparedSegment, header: Header) -> Segment {
+        assert!(header.number == prepared.number, "segment {} as file {}", header.number, prepared.number);
+        assert!(header.bytes == u64::from(prepared.bytes()), "a header for {} bytes", header.bytes);
         Segment {
             number: prepared.number,
             path: prepared.path.clone(),
@@ -39,7 +41,10 @@ impl Segment {
 
     /// Ends the segment: no more records follow.
     pub(crate) fn seal(&self, end: u32) {
-        self.end.store(end, Ordering::Release);
+        debug_assert!(end >= HEADER_BYTES && end <= self.bytes, "segment {} ends at {end}", self.number);
+        debug_assert!(u64::from(end) == self.progress.reserved(), "records follow the end {end}");
+        let before = self.end.swap(end, Ordering::Release);
+        debug_assert!(before == 0, "segment {} was sealed at {before}, now at {end}", self.number);
     }
 
     /// Returns the end of the segment, if it is sealed.
@@ -62,6 +67,7 @@ pub(crate) struct PreparedSegment {
 
 impl PreparedSegment {
     pub(crate) fn bytes(&self) -> u32 {
+        debug_assert!(self.map.end() <= u64::from(MAX_SEGMENT_BYTES), "a file of {} bytes", self.map.end());
         u32::try_from(self.map.end()).unwrap_or(u32::MAX)
     }
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use cairn_vfs::append_map::Zeros;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock};
-use cairn_vfs::{AppendMap, AppendProgress, File, Fs, OpenOptions};
+use cairn_vfs::{AppendMap, AppendProgress, Bug, File, Fs, OpenOptions};
 
 use crate::files::{free_path, segment_path};
-use crate::format::{HEADER_BYTES, Note};
+use crate::format::{HEADER_BYTES, MAX_SEGMENT_BYTES, Note};
 use crate::group::{Group, Leader};
 use crate::helper::{HelperRequests, RELEASE_MEMORY_BYTES};
 use crate::recovery::Tail;
@@ -151,7 +151,7 @@ impl Shared {
     fn poisoned(&self) -> Error {
         match self.failure.get() {
             Some(cause) => Error::Poisoned { dir: self.dir.clone(), cause: Arc::clone(cause) },
-            None => Error::invalid("the log is poisoned"),
+            None => Bug::new("the log is poisoned without a cause").into(),
         }
     }
 
@@ -161,6 +161,7 @@ impl Shared {
         if !matches!(error, Error::Poisoned { .. }) {
             _ = self.failure.set(Arc::new(error.clone()));
         }
+        debug_assert!(self.failure.get().is_some(), "the log is poisoned by its own poison");
         self.hot.poisoned.store(true, Ordering::Release);
         error
     }
@@ -234,8 +235,16 @@ impl Shared {
             let Some(segment) = oldest else { return Ok(()) };
             let is_last = segment.number == lsn.segment();
             let sealed = segment.end();
-            let wanted = if is_last { lsn.offset() } else { sealed.unwrap_or(0) };
+            // Nothing was ever reserved past the end of a sealed segment.
+            let end = sealed.unwrap_or(lsn.offset());
+            let wanted = if is_last { lsn.offset().min(end) } else { end };
+            debug_assert!(
+                is_last || sealed.is_some(),
+                "segment {} is not sealed, but another follows",
+                segment.number
+            );
             let committed = segment.progress.wait(u64::from(wanted));
+            debug_assert!(committed >= u64::from(wanted) && committed <= u64::from(segment.bytes));
             if let Some(failure) = segment.progress.failure() {
                 return Err(failure.into());
             }
@@ -278,6 +287,7 @@ impl Shared {
         if let Some(prepared) = ready.take_if(|prepared| u64::from(prepared.bytes()) >= bytes) {
             return Ok(prepared);
         }
+        debug_assert!(bytes <= u64::from(MAX_SEGMENT_BYTES), "a segment of {bytes} bytes");
         self.counts.stalls.fetch_add(1, Ordering::Relaxed);
         let mut files = lock(&self.files);
         // The helper may have prepared one meanwhile.
@@ -308,6 +318,7 @@ impl Shared {
     fn usual_bytes(&self, files: &Files) -> u64 {
         let doubled = u64::from(self.options.first_segment_bytes) << files.doublings;
         let most = self.options.segment_bytes.min(self.segment_bytes_limit.load(Ordering::Acquire));
+        debug_assert!(most >= 2 * HEADER_BYTES && files.doublings < u32::BITS, "segments of {most} bytes");
         doubled.min(u64::from(most))
     }
 
@@ -316,12 +327,14 @@ impl Shared {
         let number = files.next;
         let following =
             number.checked_add(1).ok_or_else(|| Error::invalid("the log is out of segment numbers"))?;
+        debug_assert!(number != 0, "segments are counted from 1");
         let path = segment_path(&self.dir, number);
         let full = u64::from(self.options.segment_bytes);
         let recycled = if bytes <= full { files.free.pop() } else { None };
         let usual = if recycled.is_some() { full } else { self.usual_bytes(files) };
         let least = bytes.max(2 * u64::from(HEADER_BYTES)).next_multiple_of(4096);
         let mut bytes = bytes.max(usual).next_multiple_of(4096);
+        debug_assert!(least <= bytes && bytes.is_multiple_of(4096), "{bytes} bytes, at least {least}");
         let prepared = loop {
             let result = self
                 .open_file(recycled.as_deref(), &path)
@@ -339,6 +352,7 @@ impl Shared {
                 result => break result?,
             }
         };
+        assert!(u64::from(prepared.bytes()) >= least, "{} bytes, expected {least}", prepared.bytes());
         files.next = following;
         // This many doublings exceed any segment size.
         files.doublings = (files.doublings + 1).min(u32::BITS - 1);
@@ -365,6 +379,7 @@ impl Shared {
     ) -> Result<PreparedSegment> {
         let map = AppendMap::new(Arc::clone(&file), 0..bytes)?;
         map.progress().prepare(u64::from(self.options.window_bytes.max(HEADER_BYTES)), self.zeros())?;
+        debug_assert!(map.position() == 0 && map.end() == bytes, "the file is in use already");
         // Syncs size, extents and zeros here, so that the first sync of a record need not.
         file.sync_data()?;
         // ORDER: the name is durable before the first record, whose sync does not cover names.
@@ -397,8 +412,13 @@ impl Shared {
             if result.is_err() {
                 break;
             }
+            debug_assert!(released.last().is_none_or(|last| *last < end), "{end} is released out of order");
             released.push(end);
-            lock(&self.sealed).pop_front();
+            let gone = lock(&self.sealed).pop_front();
+            assert!(
+                gone.is_some_and(|gone| gone.number == end.segment()),
+                "{end} was not the oldest segment"
+            );
         }
         if let Some(&end) = released.last() {
             // ORDER: the old name of a released segment is durably gone before the file gets a new
@@ -421,6 +441,7 @@ impl Shared {
         if !fits || files.free.len() >= self.options.recycled_max {
             return Ok(self.fs.remove(path)?);
         }
+        debug_assert!(files.free.len() < self.options.recycled_max);
         let free = free_path(&self.dir, end.segment());
         self.fs.rename(path, &free)?;
         files.free.push(free);
@@ -444,6 +465,10 @@ impl Shared {
             drop(prepared);
             // Segment numbers have no gaps. Even if the file cannot be removed, the next segment
             // uses it.
+            assert!(
+                number.checked_add(1) == Some(files.next),
+                "segment {number} was not the last one prepared"
+            );
             files.next = number;
             self.fs.remove(&path)?;
             // Prepare a small one before it is needed.
@@ -465,6 +490,10 @@ impl Shared {
             self.fs.remove(&path)?;
         }
         // An open reservation must not lose the part of the file it is writing to.
+        debug_assert!(
+            end.is_none_or(|end| end == last.progress.reserved()),
+            "records follow the end {end:?}"
+        );
         if let Some(end) = end.filter(|end| last.progress.committed() == *end) {
             last.file.set_len(end)?;
         }
@@ -476,6 +505,10 @@ impl Shared {
         let sealed = lock(&self.sealed);
         let oldest = sealed.front()?;
         let end = Lsn::new(oldest.number, oldest.end);
+        debug_assert!(
+            u64::from(oldest.end) <= oldest.bytes || oldest.progress.is_none(),
+            "{end} is past its file"
+        );
         // An open reservation may still write to it, and must not write into the file's next use.
         let idle = oldest.progress.as_ref().is_none_or(|slots| slots.committed() >= u64::from(oldest.end));
         (end <= lsn && idle).then(|| (oldest.path.clone(), end, oldest.bytes))

@@ -1,4 +1,4 @@
-/** A constant store: generations, how full their indexes are, what records take. */
+/** A constant store: generations, the fill of their indexes, the space of records. */
 import { bytes, count, h, percent } from "../../shared/dom";
 import { bars, facts } from "./parts";
 import { entries, type Ask } from "./store";

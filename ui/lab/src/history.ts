@@ -17,7 +17,7 @@ function parts(name: string): [string, string] {
 
 export const history: View = (box, start, [asked = ""]) => {
   const words = h("input", { type: "search", id: "words", value: asked, placeholder: "such as: kv get throughput" });
-  const form = h("form", { class: "row", role: "search" }, h("label", {}, "Names with all of these words ", words), h("button", { type: "submit" }, "Show"),
+  const form = h("form", { class: "row", role: "search" }, h("label", {}, "Names containing all of these words ", words), h("button", { type: "submit" }, "Show"),
     h("a", { href: `trends?words=${encodeURIComponent(asked)}` }, "As one page"));
   form.onsubmit = (event) => {
     event.preventDefault();
@@ -26,7 +26,7 @@ export const history: View = (box, start, [asked = ""]) => {
   const found = h("div", {}, h("p", { class: "dim" }, "Reading…"));
   box.append(h("section", { class: "card" }, h("h2", {}, "History"), form), found);
   ask<History>(`api/history?words=${encodeURIComponent(asked)}`).then(({ series, told_apart, count }) => {
-    // Another view has come: charts that are never on the page would never be done with.
+    // Another view is shown by now. Charts that never reach the page would never be destroyed.
     if (!found.isConnected) return;
     if (!series.length) {
       found.replaceChildren(h("p", { class: "note" }, `No figures${asked ? " with these words" : ""} in ${start.history}. `, h("code", {}, "cairn bench record RUN.json"), " adds runs."));

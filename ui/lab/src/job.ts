@@ -1,16 +1,16 @@
-/** One run as it is being made: how far it is, and what it prints. */
+/** A run in progress: its state and its output. */
 import { ask } from "../../shared/ask";
 import { h } from "../../shared/dom";
 import type { View } from "./main";
 import { alert, button, when } from "./parts";
 import type { Job } from "./types";
 
-/** Lines that are kept on the page. */
+/** The maximum number of lines on the page. */
 const LINES = 5000;
 
 export const job: View = (box, _start, [id = ""]) => {
-  const title = h("h2", {}, "…"), state = h("p", { id: "state", role: "status" }), bar = h("progress", { max: 1, value: 0, "aria-label": "Groups that are done" });
-  const log = h("pre", { class: "log", role: "log", "aria-label": "What it prints", tabindex: 0 });
+  const title = h("h2", {}, "…"), state = h("p", { id: "state", role: "status" }), bar = h("progress", { max: 1, value: 0, "aria-label": "Completed groups" });
+  const log = h("pre", { class: "log", role: "log", "aria-label": "Output", tabindex: 0 });
   const message = h("div", {});
   const stop = button("Stop", async () => {
     await ask<Job>(`api/jobs/stop?id=${encodeURIComponent(id)}`, {}).catch((error: unknown) => message.replaceChildren(alert(error)));
@@ -31,13 +31,13 @@ export const job: View = (box, _start, [id = ""]) => {
   };
   const source = new EventSource(`api/jobs/events?id=${encodeURIComponent(id)}`);
   const take = (event: Event) => show(JSON.parse((event as MessageEvent<string>).data) as { job: Job; lines: string[] });
-  // All lines come again to whoever asks again.
+  // A new connection gets all lines again.
   source.onopen = () => { log.replaceChildren(); message.replaceChildren(); };
   source.addEventListener("lines", take);
   source.addEventListener("ended", (event) => { take(event); source.close(); });
   source.onerror = () => {
     if (source.readyState !== EventSource.CLOSED) {
-      message.replaceChildren(h("p", { class: "note", role: "status" }, "The connection was lost, and is tried again: what is shown may be out of date."));
+      message.replaceChildren(h("p", { class: "note", role: "status" }, "The connection was lost and is being retried; the page may be out of date."));
       return;
     }
     // The stream does not show why it was refused; asking for the list does.

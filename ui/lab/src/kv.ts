@@ -6,7 +6,7 @@ import type { Block, Keyspace, KvStore, KvTable, Shown } from "./types";
 
 export function kv(box: HTMLElement, store: KvStore, of: Ask): void {
   if (store.open_elsewhere) {
-    box.append(h("p", { class: "note" }, h("strong", {}, "In use: "), "another process has this store open for writing. What is shown is as it was when it was read; open the view again for newer state."));
+    box.append(h("p", { class: "note" }, h("strong", {}, "In use: "), "another process has this store open for writing. The view shows the state at the time it was read; open it again for a newer one."));
   }
   const inside = h("div", {});
   inside.style.display = "contents";
@@ -50,18 +50,18 @@ function view(keyspace: Keyspace, of: Ask): Node[] {
   return [
     h("section", { class: "card" }, h("h3", {}, `Keyspace ${keyspace.name}`), facts(parts)),
     ...(files.length ? [
-      h("section", { class: "card" }, h("h3", {}, "The tree"), h("p", { class: "dim" }, "A row for each sorted run, the newest first; a bar for each table, from its first key to its last. Widths are shares of the tables' bounds, not of keys. Choose one to look into it."), tree(files, choose),
+      h("section", { class: "card" }, h("h3", {}, "The tree"), h("p", { class: "dim" }, "A row for each sorted run, the newest first; a bar for each table, from its first key to its last. Widths are shares of the tables' bounds, not of keys. Select one to see its blocks."), tree(files, choose),
         table("Levels", [["Level", ""], ["Runs", "n"], ["Tables", "n"], ["Bytes", "n"], ["Entries", "n"], ["Tombstones", "n"], ["Of keys and values", "n"]], levels)),
       detail,
       h("section", { class: "card" }, h("h3", {}, "Tables"), tables(files, keyspace.tables, choose)),
-    ] : [h("p", { class: "note" }, "No table yet: all that is there is in the log.")]),
+    ] : [h("p", { class: "note" }, "There are no tables yet: all data is in the log.")]),
     entries(of, true, { space: keyspace.name }),
   ];
 }
 
 function tree(files: KvTable[], choose: (file: KvTable) => void): HTMLElement {
   const LEFT = 66, WIDE = 640, RIGHT = 120, HIGH = 18;
-  // Tables of a run ascend, so an order of bounds that respects each run is found by their hexadecimal forms.
+  // Tables of a run ascend, and the hexadecimal forms of their bounds sort in the same order.
   const bounds = [...new Set(files.flatMap((file) => [hexOf(file.smallest), hexOf(file.largest)]))].sort();
   const place = (key: Shown) => bounds.indexOf(hexOf(key)) / Math.max(1, bounds.length - 1) * WIDE;
   const runs = new Map<string, KvTable[]>();
@@ -89,7 +89,7 @@ function tree(files: KvTable[], choose: (file: KvTable) => void): HTMLElement {
   return h("div", { class: "picture" }, picture as unknown as Node);
 }
 
-/** Hexadecimal forms sort as keys do; those of text are made here. */
+/** Returns the hexadecimal form of a key, which sorts as the key does. */
 function hexOf(key: Shown): string {
   if (key.hex !== undefined) return key.hex;
   return [...new TextEncoder().encode(key.text ?? "")].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,4 +1,4 @@
-/** The lab's page: the part of the address behind `#` says which view. */
+/** The lab's page. The part of the address after `#` selects the view. */
 import { ask } from "../../shared/ask";
 import { by, h } from "../../shared/dom";
 import { history } from "./history";
@@ -10,7 +10,7 @@ import { store } from "./store";
 import { stores } from "./stores";
 import type { Start } from "./types";
 
-/** Shows itself in a box. What it gives is called when another view comes. */
+/** Fills a box. The returned function is called when another view replaces it. */
 export type View = (box: HTMLElement, start: Start, rest: string[]) => void | (() => void);
 
 const VIEWS = new Map<string, { title: string; view: View }>([
@@ -21,7 +21,7 @@ const VIEWS = new Map<string, { title: string; view: View }>([
   ["stores", { title: "Stores", view: (box, start, rest) => rest.length ? store(box, start, rest) : stores(box, start, rest) }],
 ]);
 
-/** A part of the address; as it stands there where it is none that a page of ours makes. */
+/** Decodes a part of the address; returns it unchanged if it is malformed. */
 function decoded(part: string): string {
   try { return decodeURIComponent(part); } catch { return part; }
 }
@@ -35,7 +35,7 @@ function show(start: Start): void {
   leave = undefined;
   const main = by("main");
   main.replaceChildren();
-  document.title = `${found?.title ?? "Not there"} – Cairn lab`;
+  document.title = `${found?.title ?? "Not found"} – Cairn lab`;
   for (const link of document.querySelectorAll<HTMLAnchorElement>("nav a")) {
     const is = link.getAttribute("href") === `#/${name === "job" ? "runs" : name}`;
     if (is) link.setAttribute("aria-current", "page");
@@ -45,7 +45,7 @@ function show(start: Start): void {
   else main.append(alert("There is no such view."), h("p", {}, h("a", { href: "#/" }, "Overview")));
 }
 
-// The token has become a cookie: it need not stand where others see it.
+// The token is a cookie by now, so it can leave the address bar.
 if (location.search) window.history.replaceState(null, "", location.pathname + location.hash);
 ask<Start>("api/start").then((start) => {
   by("where").textContent = `version ${start.version}, ${start.may_run ? "benchmarks may be started" : "read-only"}`;

@@ -1,11 +1,11 @@
-/** Parts that several views have. */
+/** Elements that several views share. */
 import { Refused } from "../../shared/ask";
 import { h, cssPercent } from "../../shared/dom";
 import type { Shown } from "./types";
 
-const KINDS: Record<string, string> = { corruption: "Damaged", busy: "In use", missing: "Not there", unsupported: "Not supported", failure: "Failed" };
+const KINDS: Record<string, string> = { corruption: "Damaged", busy: "In use", missing: "Missing", unsupported: "Not supported", failure: "Failed" };
 
-/** An error, with the place that it is about. */
+/** An error with its file and offset. */
 export function alert(error: unknown): HTMLElement {
   const refused = error instanceof Refused ? error : null;
   const { kind, file, offset } = refused?.more ?? {};
@@ -45,7 +45,7 @@ export function shown(bytes: Shown): HTMLElement {
   return h("span", { class: bytes.text === undefined ? "bytes hex" : "bytes", title: bytes.text === undefined ? `hexadecimal, ${length}` : length }, bytes.text === undefined && bytes.bytes ? `0x${text}` : text, more);
 }
 
-/** A button that does something that takes a while. */
+/** A button that is disabled while its action runs. */
 export function button(name: string, work: () => Promise<void>): HTMLButtonElement {
   const made = h("button", { type: "button" }, name);
   made.onclick = async () => {
@@ -55,5 +55,5 @@ export function button(name: string, work: () => Promise<void>): HTMLButtonEleme
   return made;
 }
 
-/** What a time of day is for a reader. */
+/** Formats a time. */
 export const when = (started: string): string => started.replace("T", " ").replace("Z", "");

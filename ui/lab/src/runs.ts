@@ -1,4 +1,4 @@
-/** Stored runs and those that are being made. */
+/** Stored runs, and runs in progress. */
 import { ask } from "../../shared/ask";
 import { h } from "../../shared/dom";
 import type { View } from "./main";
@@ -14,10 +14,10 @@ export const runs: View = (box, start) => {
   const making = h("div", {}), stored = h("div", {}, h("p", { class: "dim" }, "Reading runs…"));
   box.append(
     h("section", { class: "card" }, h("h2", {}, "In progress"), making, start.may_run ? form(start, making)
-      : h("p", { class: "dim" }, "This page only looks. ", h("code", {}, "cairn ui --allow-run"), " lets it start benchmarks; ", h("code", {}, "--watch FILE"), " shows one that was started elsewhere.")),
+      : h("p", { class: "dim" }, "This page is read-only. ", h("code", {}, "cairn ui --allow-run"), " lets it start benchmarks; ", h("code", {}, "--watch FILE"), " shows one that was started elsewhere.")),
     h("section", { class: "card" }, h("h2", {}, "Stored runs"), stored));
   ask<Job[]>("api/jobs").then((jobs) => making.replaceChildren(jobs.length
-    ? h("ul", { class: "plain" }, jobs.map((job) => h("li", {}, jobLine(job)))) : h("p", {}, "Nothing is being made."))).catch((error: unknown) => making.replaceChildren(alert(error)));
+    ? h("ul", { class: "plain" }, jobs.map((job) => h("li", {}, jobLine(job)))) : h("p", {}, "Nothing is running."))).catch((error: unknown) => making.replaceChildren(alert(error)));
   ask<Runs>("api/runs").then((found) => stored.replaceChildren(...list(found, start))).catch((error: unknown) => stored.replaceChildren(alert(error)));
 };
 
@@ -43,7 +43,7 @@ function form(start: Start, making: HTMLElement): HTMLElement {
 }
 
 function list({ runs, more }: Runs, start: Start): Node[] {
-  if (!runs.length) return [h("p", {}, `None in ${start.results}.`)];
+  if (!runs.length) return [h("p", {}, `There are no runs in ${start.results}.`)];
   const sound = runs.filter((run) => !run.error);
   const baseline = h("select", { id: "baseline" }, h("option", { value: "" }, "nothing"), sound.map((run) => h("option", { value: run.run }, `${run.suite}, ${when(run.started)}`)));
   const links: [HTMLAnchorElement, string, string][] = [];
@@ -61,9 +61,9 @@ function list({ runs, more }: Runs, start: Start): Node[] {
   });
   const broken = runs.filter((run) => run.error);
   return [
-    h("p", { class: "row" }, h("label", {}, "Hold reports against ", baseline)),
+    h("p", { class: "row" }, h("label", {}, "Compare reports with ", baseline)),
     table("Stored runs", [["", ""], ["Started (UTC)", ""], ["Suite", ""], ["Mode", ""], ["Figures", "n"], ["Contenders", "long"], ["Commit", ""], ["File", "long"]], rows),
     ...(more ? [h("p", { class: "dim" }, `${more} older ones are not listed.`)] : []),
-    ...(broken.length ? [h("details", {}, h("summary", {}, `${broken.length} files that are no runs`), h("ul", { class: "plain" }, broken.map((run) => h("li", {}, run.error!))))] : []),
+    ...(broken.length ? [h("details", {}, h("summary", {}, `${broken.length} files that are not runs`), h("ul", { class: "plain" }, broken.map((run) => h("li", {}, run.error!))))] : []),
   ];
 }

@@ -1,4 +1,4 @@
-/** A database: tables, trees level by level, how full pages are, forms of columns, rows. */
+/** A database: tables, trees level by level, the fill of pages, forms of columns, rows. */
 import { bytes, count, h, percent, svg } from "../../shared/dom";
 import { alert, bars, button, facts, table } from "./parts";
 import type { Ask } from "./store";
@@ -12,7 +12,7 @@ export function sql(box: HTMLElement, store: SqlStore, of: Ask): void {
   box.append(h("section", { class: "card" }, facts([
     ["Pages", `${count(store.pages)} of ${bytes(store.page_size)}`], ["File", bytes(store.pages * store.page_size)], ["Free pages", count(store.free_pages)], ["Tables", count(store.tables.length)],
     ["Records of tables", count(rows)], ["Pages of trees", count(trees.reduce((sum, tree) => sum + pages(tree), 0))],
-  ]), damaged.length ? h("p", { class: "alert" }, h("strong", {}, "Damaged: "), `${damaged.length} of ${trees.length} trees; figures of those are of what was read before the damage.`) : null));
+  ]), damaged.length ? h("p", { class: "alert" }, h("strong", {}, "Damaged: "), `${damaged.length} of ${trees.length} trees; their figures cover the pages that were read before the damage.`) : null));
   for (const it of store.tables) box.append(one(it, of));
   box.append(h("section", { class: "card" }, h("h3", {}, "Catalog"), part(store.catalog, "Definitions of tables")));
 }
@@ -44,7 +44,7 @@ function damage(it: NonNullable<Tree["damage"]>): HTMLElement {
     it.file !== null && it.offset !== null && h("p", { class: "dim" }, h("code", {}, it.file), ` at byte ${count(it.offset)}`));
 }
 
-/** How many pages are a tenth full, two tenths, and so on. */
+/** Draws the number of pages by fill, in tenths. */
 function spark(level: Level): Node {
   const most = Math.max(1, ...level.fill);
   const label = level.fill.map((pages, at) => pages ? `${pages} up to ${(at + 1) * 10} %` : "").filter(Boolean).join(", ");

@@ -1,4 +1,4 @@
-/** One store: what its kind shows, its entries, a check. */
+/** One store: its structure, its entries, its verification. */
 import { ask } from "../../shared/ask";
 import { h } from "../../shared/dom";
 import { hash } from "./hash";
@@ -8,7 +8,7 @@ import { alert, button, shown, table } from "./parts";
 import { sql } from "./sql";
 import type { Entries, Shown, Store, Verified } from "./types";
 
-/** Asks for something of the store. */
+/** Sends a request about the store. */
 export type Ask = <T>(what: string, more?: Record<string, string>) => Promise<T>;
 
 export const store: View = (box, _start, [place = "", entry]) => {
@@ -40,7 +40,7 @@ function report(found: Verified): Node[] {
   return [h("p", {}, found.what), ...inUse, ...found.damage.map((it) => alert(new Error(it.error)))];
 }
 
-/** Entries a page at a time, from a key on, and lookups. */
+/** Lists entries page by page from a key on, and looks keys up. */
 export function entries(of: Ask, isOrdered: boolean, space: Record<string, string> = {}): HTMLElement {
   const list = h("div", { "aria-live": "polite" });
   const key = h("input", { type: "text", autocomplete: "off", "aria-label": "A key" });

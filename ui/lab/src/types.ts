@@ -1,4 +1,4 @@
-/** What the server sends. */
+/** Messages of the server. */
 export interface Start { version: string; results: string; history: string; may_run: boolean; suites: { suite: string; what: string }[] }
 
 export type StoreKind = "kv" | "hash" | "sparkey" | "sql" | "folder" | "other" | "missing";
@@ -16,12 +16,12 @@ export interface Job {
 }
 
 export interface Point { started: string; value: number; low: number; high: number; machine: string; commit: string; unit: string; higher_is_better: boolean }
-/** `told_apart` says what tells each series from others of its name: nothing where there are none. */
+/** `told_apart` has, for each series, the words that distinguish it from others of its name; empty if there are none. */
 export interface History { series: { name: string; points: Point[] }[]; told_apart: string[]; count: number }
 
 /** Bytes of a key or value: as text, or in hexadecimal. */
 export interface Shown { text?: string; hex?: string; bytes: number; cut: boolean }
-/** `next` is a key to go on from; `more` says that there are more where none is. */
+/** `next` is the key to continue from; without one, `more` says whether there are more entries. */
 export interface Entries { entries: { key: Shown; value: Shown }[]; next: string | null; more?: boolean }
 
 export interface KvTable {

@@ -18,12 +18,12 @@ export function set(config: Config, path: string, value: Json): Config {
   return copy;
 }
 
-/** With one codec everywhere: what is said of single levels would go before it. */
+/** Sets one codec for all levels, and drops the codecs of single levels, which would take precedence. */
 export function withCodec(config: Config, codec: Json): Config {
   return set(set(set(config, "options.compression", codec), "options.compression_per_level", []), "options.bottommost_compression", null);
 }
 
-/** With so many MB written a second, all the time. */
+/** Sets a constant rate of writes, in MB/s. */
 export function withRate(config: Config, rate: Json): Config {
   return set(config, "workload.traffic", { kind: "constant", mb_per_sec: rate });
 }
@@ -33,7 +33,7 @@ interface Field { path: string; label: string; kind: Kind; help: string }
 
 const field = (path: string, label: string, kind: Kind, help: string): Field => ({ path, label, kind, help });
 
-/** What the page lets one change; everything else is in the shared link's configuration. */
+/** The settings in the form. All others come from the configuration in the link. */
 export const FIELDS: [string, Field[]][] = [
   ["Workload", [
     field("workload.traffic.mb_per_sec", "Writes, MB/s", "number", "Keys and values that clients write in a second"),
@@ -109,7 +109,7 @@ function select(label: string, id: string, words: [string, string][]): [HTMLLabe
   return [wrap, list];
 }
 
-/** Which of two configurations is in the form. */
+/** The choice between the two configurations. */
 function sides(choose: (side: number) => void): [HTMLFieldSetElement, HTMLInputElement[]] {
   const set = document.createElement("fieldset");
   set.className = "which";
@@ -131,10 +131,10 @@ function sides(choose: (side: number) => void): [HTMLFieldSetElement, HTMLInputE
 
 const same = (a: Json | undefined, b: Json): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** What the form tells of. `change` gets the configuration after each change. */
+/** Callbacks of the form. `change` gets the configuration after each change. */
 interface Told { choose: (side: number) => void; change: (config: Config) => void; openFile: () => void }
 
-/** Makes the form. What it gives fills it, with the configuration of one of so many sides: its fields stay, so that the one with the focus keeps it. */
+/** Builds the form. The returned function fills it with the configuration of a side; fields are kept, so that the focus is too. */
 export function build(form: HTMLFormElement, start: Start, { choose, change, openFile }: Told): (config: Config, side: number, count: number) => void {
   let config = start.config;
   const [which, buttons] = sides(choose);
@@ -193,7 +193,7 @@ export function build(form: HTMLFormElement, start: Start, { choose, change, ope
     which.hidden = count < 2;
     buttons[side]!.checked = true;
     fill.forEach((it) => it());
-    // They say what was chosen as long as it holds.
+    // The lists show a profile as long as the configuration equals it.
     if (!same(machineOf()?.profile.hardware, config["hardware"]!)) machines.value = "";
     if (!same(profileOf()?.profile.workload, config["workload"]!)) profiles.value = "";
   };

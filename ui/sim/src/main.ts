@@ -9,7 +9,7 @@ import type { Config, Imported, Start } from "./types";
 /** Frames a second at speed 1. */
 const FRAMES_PER_SEC = 12;
 
-/** The configurations that the address has, if it has some. Throws where they cannot be read. */
+/** Returns the configurations in the address; `null` if there are none. Throws if they cannot be read. */
 function linked(): Config[] | null {
   if (location.hash.length < 2) return null;
   const found = JSON.parse(decodeURIComponent(location.hash.slice(1))) as Config[];
@@ -79,7 +79,7 @@ class Page {
     });
   }
 
-  /** Shows what the address says, where that is not what is there: the button "Link" makes one of that. */
+  /** Shows the configurations in the address, if they differ from the current ones. The button "Link" writes them there. */
   private follow(): void {
     const before = JSON.stringify(this.configs);
     let wrong = "";
@@ -89,7 +89,7 @@ class Page {
     if (wrong) tell(wrong);
   }
 
-  /** Sides anew, one for each configuration. */
+  /** Rebuilds the sides, one for each configuration. */
   private layOut(): void {
     this.sides.splice(0).forEach((side) => side.stop());
     const box = by("sides");
@@ -109,7 +109,7 @@ class Page {
     this.fill(this.configs[at]!, at, this.configs.length);
   }
 
-  /** What is chosen is this from here on. */
+  /** Replaces the configuration of the chosen side. */
   private change(config: Config): void {
     this.configs[this.chosen] = config;
     this.choose(this.chosen);
@@ -163,7 +163,7 @@ class Page {
     if (this.at === 0 || !this.isPlaying) this.go(this.at);
   }
 
-  /** To a point; both sides show the same. */
+  /** Moves to a point in time, on both sides. */
   private go(to: number): void {
     const count = Math.max(0, ...this.sides.map((side) => side.frames.length));
     this.at = Math.max(0, Math.min(to, count - 1));

@@ -17,11 +17,11 @@ const CHARTS: Figures[] = [
 /** Why a run ended early. */
 const ENDED: Record<string, string> = {
   out_of_memory: "Writes came faster than this store can take them.",
-  stuck: "Writes are stopped, and no flush or compaction is left that could let them go on.",
-  too_many_events: "It has more flushes and compactions than a run may have: a shorter time or larger memtables make fewer.",
+  stuck: "Writes are stopped, and no flush or compaction remains that could resume them.",
+  too_many_events: "It needs more flushes and compactions than a run may have; a shorter time or larger memtables need fewer.",
 };
 
-/** Runs of a level, and jobs, that are shown one by one. */
+/** The maximum number of runs of a level, and of jobs, that are shown individually. */
 const RUNS_MAX = 10, JOBS_MAX = 2;
 
 export class Side {
@@ -51,7 +51,7 @@ export class Side {
     charts.append(...this.charts.map((chart) => chart.element));
   }
 
-  /** Begins anew with a configuration. */
+  /** Restarts with a configuration. */
   run(config: Config): void {
     this.source?.close();
     this.frames = [];
@@ -74,7 +74,7 @@ export class Side {
     });
     source.onerror = () => {
       const isRefused = source.readyState === EventSource.CLOSED;
-      // It would run everything again.
+      // A reconnect would start the whole run again.
       source.close();
       if (!isRefused) this.fail(this.frames.length ? "the connection was lost: the run is shown as far as it came" : SILENT);
       // The stream does not show why it was refused; asking again does.
@@ -82,7 +82,7 @@ export class Side {
     };
   }
 
-  /** Tells what went wrong. Of a run that shows nothing nothing is shown: what is there is of the one before. */
+  /** Shows an error. If the run has no frames, clears the view, which is that of the run before. */
   private fail(what: string): void {
     if (!this.frames.length) {
       for (const part of [this.keys, this.tree, this.why, this.jobs]) part.replaceChildren();
@@ -97,7 +97,7 @@ export class Side {
   /** Shows the moment at an index. */
   show(at: number): void {
     const frame = this.frames[Math.min(at, this.frames.length - 1)];
-    // What is drawn stays, so that it can be pointed at and selected.
+    // Elements are kept, so that they can be hovered over and selected.
     if (!frame || (this.drawn === frame && this.drawnResults === this.results)) return;
     this.drawn = frame;
     this.drawnResults = this.results;
@@ -114,7 +114,7 @@ export class Side {
       return line;
     }));
     const until = this.frames.slice(0, at + 1);
-    // In paced mode no time goes by.
+    // In paced mode, time stands still.
     const secs = until.map((it) => it.point.secs || it.point.writes);
     CHARTS.forEach((chart, index) => {
       const lines = chart.names.map((_, line) => until.map((it) => chart.of(it)[line] ?? 0));
@@ -127,7 +127,7 @@ export class Side {
     const isOver = this.results !== null && frame === this.frames[this.frames.length - 1];
     const ended = isOver && this.results!.outcome !== "done" ? this.results!.outcome.replaceAll("_", " ") : null;
     const bound = point.bottleneck;
-    // Of the run where it is over, and of the moment before.
+    // Totals of the run once it has ended, before that those of the moment.
     const whole = isOver ? this.results!.counters : null;
     const [cpu, all] = whole ? [whole.cpu_bound_jobs, whole.cpu_bound_jobs + whole.io_bound_jobs] : [frame.jobs.filter((job) => job.is_cpu_bound).length, frame.jobs.length];
     const rows: [string, string, string][] = [
@@ -192,7 +192,7 @@ export class Side {
         bar.append(svg("title", {}, `${files > 1 ? `${files} files, ` : ""}${bytes(size)}, newest data ${age.toFixed(0)} s old${busy ? ", being compacted" : ""}`));
       }
     });
-    // What flows down: a line from the level that a job reads to the one that it writes.
+    // Jobs: a line from the level that a job reads to the one that it writes.
     const middle = (level: number) => {
       const at = rows.findIndex((row) => row.level === level);
       return at < 0 ? null : 22 + at * rowHeight + rowHeight / 2;

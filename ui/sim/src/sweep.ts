@@ -20,7 +20,7 @@ const FIGURES = ["write_amp", "space_amp", "user_mb_per_sec", "stall_secs", "put
 interface Row { values: Json[]; outcome: string; flushes: number; figures: Record<string, number> }
 interface Answer { axes: string[]; rows: Row[] }
 
-/** Why the figures of a run prove nothing; empty when they do. */
+/** Returns why the figures of a run are not conclusive; empty if they are. */
 const flaw = (row: Row): string => row.outcome !== "done" ? row.outcome.replaceAll("_", " ") : row.flushes > 0 ? "" : "never flushed";
 
 export function prepare(config: () => Config, failed: (what: string) => void): void {
@@ -42,7 +42,7 @@ export function prepare(config: () => Config, failed: (what: string) => void): v
     const axes = x.value === y.value ? [x.value] : [x.value, y.value];
     by("heat").textContent = "running…";
     let base = axes.includes("options.compression") ? withCodec(config(), get(config(), "options.compression")) : config();
-    // Other traffic has no rate to go by.
+    // Other kinds of traffic have no rate.
     if (axes.includes("workload.traffic.mb_per_sec")) base = withRate(base, 0);
     const body = { config: base, vary: axes.map((axis) => `${axis}=${AXES[axis]}`) };
     ask<Answer>("api/sweep", body).then((got) => {
@@ -87,12 +87,12 @@ function heat(answer: Answer, figure: string): void {
   by("heat").replaceChildren(table);
 }
 
-/** Write against space amplification; what nothing else beats is filled. Runs that prove nothing are left out. */
+/** Write against space amplification. Points of the Pareto front are filled; inconclusive runs are left out. */
 function pareto(answer: Answer): void {
   const rows = answer.rows.filter((row) => !flaw(row));
   const left = answer.rows.length - rows.length;
   if (!rows.length) {
-    by("pareto").textContent = "No run came to its end with something flushed.";
+    by("pareto").textContent = "No run completed with flushed data.";
     return;
   }
   const points = rows.map((row) => ({ x: row.figures["write_amp"] ?? 0, y: row.figures["space_amp"] ?? 0, name: row.values.join(", ") }));

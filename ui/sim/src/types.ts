@@ -1,4 +1,4 @@
-/** What the server sends. */
+/** Messages of the server. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type Config = { [name: string]: Json };
 
@@ -9,7 +9,7 @@ export interface Point {
   stall: { state: string; cause?: string }; bottleneck: { kind: string; what?: string };
 }
 
-/** From and to on the key space, bytes, seconds since it was written, whether a job reads it, how many files. */
+/** Bounds in the key space, bytes, age in seconds, whether a job reads it, number of files. */
 export type FileBar = [number, number, number, number, number, number];
 
 export interface Job { id: number; from: number | null; to: number; text: string; done: number; is_cpu_bound: boolean }
@@ -24,7 +24,7 @@ export interface Start {
   workloads: { id: string; profile: { name: string; description: string; workload: Config } }[];
 }
 
-/** Options of a file: how many of it have no model, and what it could not say. */
+/** Options read from a file, the number of those without a model, and notes on the others. */
 export interface Imported { options: Config; ignored: number; notes: string[] }
 
 export interface Results { outcome: string; counters: { cpu_bound_jobs: number; io_bound_jobs: number; [name: string]: Json }; [name: string]: Json }

@@ -3,9 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::question::Question;
-use crate::suite_kv::job::KvWorkload;
-use crate::suite_kv::{Fit, KvSettings, KvStore, catalog, map_bytes};
-use crate::workload::Durability;
+use crate::core::error::{Error, Result};
+use crate::core::workload::Durability;
+use crate::stores::cairn_hash_kv;
+use crate::stores::catalog::Registry;
+use crate::stores::guarantee::Fit;
+use crate::stores::kv::{KvSettings, KvStore};
+use crate::suites::kv::job::KvWorkload;
+use crate::suites::kv::map_bytes;
 
 /// Memory given to a store when the question sets no limit.
 const MEMORY_BYTES: u64 = 512 << 20;
@@ -27,8 +32,8 @@ pub struct Candidate {
 impl Candidate {
     /// Returns the settings as source code in the store's own API, to be pasted. Errors: the store
     /// is not available in this build.
-    pub(super) fn code(&self) -> crate::Result<String> {
-        Ok(catalog::store(&self.store)?.code(&self.settings))
+    pub(super) fn code(&self, stores: &Registry<dyn KvStore>) -> Result<String> {
+        Ok(stores.get(&self.store)?.code(&self.settings))
     }
 
     /// Returns the bytes of all caches and buffers when full: the bound up to which the store's
@@ -67,27 +72,25 @@ fn caches(store: &str, threads: u32) -> u64 {
     if store == PER_CONNECTION { u64::from(threads.max(1)) } else { 1 }
 }
 
-/// Returns the names of all stores that can be candidates.
-pub(super) fn store_names() -> Vec<String> {
-    catalog::names().into_iter().chain([catalog::CONSTANT]).map(str::to_owned).collect()
-}
-
 /// Returns the candidates for a question, and the stores that are excluded because they promise
 /// less than the workload asks for, or because they are not available.
 ///
-/// Errors: [`crate::Error::Invalid`] for a store name that does not exist.
-pub(super) fn candidates(question: &Question) -> crate::Result<(Vec<Candidate>, Vec<Discarded>)> {
+/// Errors: [`Error::Invalid`] for a store name that does not exist.
+pub(super) fn candidates(
+    question: &Question,
+    stores: &Registry<dyn KvStore>,
+) -> Result<(Vec<Candidate>, Vec<Discarded>)> {
     let wanted = &question.constraints.stores;
-    let mut names = store_names();
-    if let Some(unknown) = wanted.iter().find(|name| !names.contains(name)) {
+    let mut names = stores.all_names();
+    if let Some(unknown) = wanted.iter().find(|name| !names.contains(&name.as_str())) {
         let what = format!("store {unknown:?}: expected {}", names.join(", "));
-        return Err(crate::Error::invalid(what));
+        return Err(Error::invalid(what));
     }
-    names.retain(|name| wanted.is_empty() || wanted.contains(name));
+    names.retain(|name| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name));
     let (mut found, mut discarded) = (Vec::new(), Vec::new());
     for name in names {
-        let mut discard = |reason: String| discarded.push(Discarded { name: name.clone(), reason });
-        let store = match catalog::store(&name) {
+        let mut discard = |reason: String| discarded.push(Discarded { name: name.to_owned(), reason });
+        let store = match stores.get(name) {
             Ok(store) => store,
             Err(error) => {
                 discard(format!("is not available: {error}"));
@@ -106,7 +109,7 @@ pub(super) fn candidates(question: &Question) -> crate::Result<(Vec<Candidate>, 
 /// Returns why a store cannot be the answer, however fast it is.
 fn unfit(store: &dyn KvStore, question: &Question) -> Option<String> {
     let workload = &question.workload;
-    if store.name() == catalog::CONSTANT {
+    if store.name() == cairn_hash_kv::NAME {
         let shares = workload.shares();
         if shares.read < 1.0 {
             return Some("is built once and then only looked up; this workload writes or scans".to_owned());

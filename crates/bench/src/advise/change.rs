@@ -8,8 +8,11 @@ use super::costs::Costs;
 use super::predict::{Machine, predict, seconds_of_mix};
 use super::question::Workload;
 use super::verify::Verified;
-use crate::stats;
-use crate::suite_kv::{Fit, Mix, catalog};
+use crate::core::stats;
+use crate::stores::catalog::Registry;
+use crate::stores::guarantee::Fit;
+use crate::stores::kv::KvStore;
+use crate::suites::kv::Mix;
 
 /// Factor by which another candidate has to be faster to be called ahead.
 const MARGIN: f64 = 1.1;
@@ -24,6 +27,8 @@ pub(super) struct Changing<'a> {
     pub costs: &'a BTreeMap<String, Vec<Costs>>,
     pub discarded: &'a [Discarded],
     pub machine: &'a Machine,
+    /// The stores of all candidates.
+    pub stores: &'a Registry<dyn KvStore>,
     /// Other settings of the winning store that are indistinguishable from the winner. They do not
     /// count as another answer.
     pub alike: &'a [String],
@@ -68,7 +73,7 @@ impl Known<'_> {
 }
 
 /// A workload on which another candidate is ahead.
-struct Turning<'a> {
+struct TurningPoint<'a> {
     /// The first step at which it is ahead, counted from 1, and whether the winner cannot run that
     /// workload at all.
     step: usize,
@@ -76,7 +81,7 @@ struct Turning<'a> {
     best: &'a Known<'a>,
 }
 
-impl Turning<'_> {
+impl TurningPoint<'_> {
     fn take(&self) -> String {
         let by = if self.best.is_run { "" } else { ", by prediction" };
         format!("take {}{by}", self.best.name())
@@ -147,7 +152,7 @@ impl Changing<'_> {
                     }
                     _ => None,
                 };
-                let store = catalog::store(&candidate.store).ok();
+                let store = self.stores.get(&candidate.store).ok();
                 let durability = self.workload.durability;
                 let may_write = store.is_some_and(|store| store.guarantee(durability).fit != Fit::Weaker);
                 let is_run = correction.is_some();
@@ -169,7 +174,7 @@ fn first<'k>(
     own: &Known<'_>,
     steps: usize,
     per_sec: impl Fn(&Known<'_>, usize) -> Option<f64>,
-) -> Option<Turning<'k>> {
+) -> Option<TurningPoint<'k>> {
     let is_ahead = |rate: f64, step: usize| rate > per_sec(own, step).unwrap_or(0.0) * MARGIN;
     let rivals: Vec<&Known<'k>> =
         others.iter().filter(|known| per_sec(known, 0).is_none_or(|rate| !is_ahead(rate, 0))).collect();
@@ -177,7 +182,7 @@ fn first<'k>(
         let rates = rivals.iter().filter_map(|known| Some((*known, per_sec(known, step)?)));
         let (best, rate) = rates.max_by(|a, b| a.1.total_cmp(&b.1))?;
         let winner_ends = per_sec(own, step).is_none();
-        is_ahead(rate, step).then_some(Turning { step, winner_ends, best })
+        is_ahead(rate, step).then_some(TurningPoint { step, winner_ends, best })
     })
 }
 
@@ -213,8 +218,8 @@ mod tests {
     use super::*;
 
     use crate::advise::costs::Kind;
-    use crate::suite_kv::KvSettings;
-    use crate::workload::Durability;
+    use crate::core::workload::Durability;
+    use crate::stores::kv::KvSettings;
 
     fn known(name: &str, store: &str, read: f64, update: Option<f64>) -> (Candidate, (String, Vec<Costs>)) {
         let mut seconds: BTreeMap<Kind, f64> = [(Kind::Read, read)].into();
@@ -254,6 +259,7 @@ mod tests {
             costs: &costs,
             discarded: &discarded,
             machine: &MACHINE,
+            stores: &crate::catalog::installed().kv,
             alike: &alike,
         };
         changing.from(&winner)
@@ -265,7 +271,7 @@ mod tests {
     /// Goal: a store that cannot write is ruled out from the first write on. Method: the constant
     /// store leads another store in lookups.
     #[test]
-    fn who_cannot_write_ends_with_the_first_write() {
+    fn read_only_store_is_ruled_out_by_the_first_write() {
         let all =
             vec![known("cairn-hash", "cairn-hash", 1e-7, None), known("cairn", "cairn", 1e-6, Some(2e-6))];
         let said = changes(all, Durability::Buffered, &[]);
@@ -275,7 +281,7 @@ mod tests {
     /// Goal: settings that are indistinguishable from the winner's are not another answer. Method:
     /// settings that write faster according to the costs.
     #[test]
-    fn settings_alike_change_nothing() {
+    fn indistinguishable_settings_are_no_other_answer() {
         let usual = known("cairn", "cairn", 1e-6, Some(2e-6));
         let all = vec![usual, known("cairn, large buffers", "cairn", 1e-6, Some(1e-6))];
         let said = changes(all, Durability::Buffered, &[]);
@@ -286,7 +292,7 @@ mod tests {
     /// fast store that is excluded; a store that keeps its writes in memory, for a workload whose
     /// writes must survive the process.
     #[test]
-    fn who_may_not_be_taken_is_not_named() {
+    fn excluded_candidates_are_not_named() {
         let all = |fast: &str| {
             vec![known("cairn", "cairn", 1e-6, Some(9e-6)), known("fast", fast, 1.05e-6, Some(1e-6))]
         };
@@ -303,7 +309,7 @@ mod tests {
     /// half the speed that its costs predict. One rival has equal costs, was not run, and gets the
     /// same correction; another claims to be ten times as fast.
     #[test]
-    fn costs_that_are_wrong_here_change_nothing() {
+    fn unconfirmed_costs_change_no_answer() {
         let all = [
             known("cairn", "cairn", 1e-6, Some(2e-6)),
             known("alike", "cairn", 1e-6, Some(1.9e-6)),
@@ -335,6 +341,7 @@ mod tests {
             costs: &costs,
             discarded: &[],
             machine: &MACHINE,
+            stores: &crate::catalog::installed().kv,
             alike: &[],
         };
         let said = changing.from("cairn");
@@ -344,7 +351,7 @@ mod tests {
     /// Goal: the size at which data no longer fits in memory changes the answer. Method: two
     /// stores, one of which takes a hundredth of the other's bytes and twice its time.
     #[test]
-    fn what_does_not_fit_changes_the_answer() {
+    fn data_beyond_memory_changes_the_answer() {
         let (large, small) =
             (known("cairn", "cairn", 1e-6, Some(2e-6)), known("small", "cairn", 2e-6, Some(4e-6)));
         let mut all = vec![large, small];

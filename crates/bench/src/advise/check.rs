@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::{Adviser, Effort, Finalist, Options, Question, Workload};
-use crate::error::{Error, Result};
-use crate::process::Stop;
-use crate::stats;
-use crate::suite_hash::Progress;
-use crate::suite_kv::Mix;
-use crate::workload::{Distribution, Durability};
+use crate::core::error::{Error, Result};
+use crate::core::process::Stop;
+use crate::core::progress::Progress;
+use crate::core::stats;
+use crate::core::workload::{Distribution, Durability};
+use crate::suites::kv::Mix;
 
 /// One workload: the advice and the measured outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::verify::Verified;
-use crate::stats::{self, Estimate};
+use crate::core::stats::{self, Estimate};
 
 /// A candidate whose median is within this factor of the best counts as indistinguishable from it
 /// in practice, whatever the interval says.
@@ -35,7 +35,8 @@ pub enum Choice {
         names: Vec<String>,
     },
     /// Every candidate breaks a constraint.
-    Nobody,
+    #[serde(rename = "nobody")]
+    NoStore,
 }
 
 impl Choice {
@@ -45,7 +46,7 @@ impl Choice {
         match self {
             Choice::Winner { name, .. } => Some(name),
             Choice::NoClearWinner { names } => names.first().map(String::as_str),
-            Choice::Nobody => None,
+            Choice::NoStore => None,
         }
     }
 
@@ -70,7 +71,7 @@ pub(super) fn choose(verified: &[Verified], seed: u64, doubt: f64) -> Choice {
     let others: Vec<&str> = grown.best().into_iter().filter(|name| !names.contains(name)).collect();
     names.extend(others);
     let of = |name: &str| verified.iter().find(|one| one.name == name);
-    let Some(first) = names.first().and_then(|name| of(name)) else { return Choice::Nobody };
+    let Some(first) = names.first().and_then(|name| of(name)) else { return Choice::NoStore };
     let is_one_store = names.iter().all(|name| of(name).is_some_and(|one| one.store == first.store));
     let unclear = |name: &str| [measured.not_behind(name), grown.not_behind(name)].concat();
     // Default settings are preferred because they are the best known, but not at the price of a

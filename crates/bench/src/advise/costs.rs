@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::candidate::Candidate;
 use super::question::Workload;
 use super::run::{Measured, Runner};
-use crate::error::Result;
-use crate::suite_kv::{Mix, YcsbSpec};
+use crate::core::error::Result;
+use crate::suites::kv::{Mix, YcsbSpec};
 
 /// Upper bounds of the entries in the small and the large calibration store.
 pub(super) const SIZES: [u64; 2] = [20_000, 80_000];
@@ -89,7 +89,7 @@ pub struct Costs {
 pub(super) fn sizes(workload: &Workload) -> Vec<u64> {
     // If every write waits for the disk, a store takes long to load, and the wait does not grow
     // with its size.
-    let part = if workload.durability == crate::workload::Durability::Sync { 10 } else { 1 };
+    let part = if workload.durability == crate::core::workload::Durability::Sync { 10 } else { 1 };
     let mut sizes: Vec<u64> = SIZES.iter().map(|size| (*size / part).min(workload.records)).collect();
     sizes.dedup();
     sizes
@@ -99,7 +99,7 @@ pub(super) fn sizes(workload: &Workload) -> Vec<u64> {
 /// similar one contains.
 ///
 /// `known` holds the costs at a smaller size, if there are any. Errors: those of the store;
-/// [`crate::Error::WrongResult`].
+/// [`crate::core::error::Error::WrongResult`].
 pub(super) fn measure(
     runner: &Runner<'_>,
     candidate: &Candidate,
@@ -107,7 +107,7 @@ pub(super) fn measure(
     records: u64,
     known: Option<&Costs>,
 ) -> Result<Costs> {
-    let waits = workload.durability == crate::workload::Durability::Sync;
+    let waits = workload.durability == crate::core::workload::Durability::Sync;
     let operations = |writes: f64, known: Option<f64>| {
         let least = if waits && writes > 0.0 { SYNC_OPERATIONS } else { OPERATIONS };
         known.map_or(least, |seconds| ((SECONDS / seconds) as u64).clamp(least / 10, OPERATIONS_MOST))
@@ -126,7 +126,7 @@ pub(super) fn measure(
     let mut specs = vec![named(WARM_UP, all.max(1)), named(MIXED, mixed)];
     let scans = workload.shares().scan > 0.0;
     for kind in Kind::ALL {
-        let alone = candidate.store == crate::suite_kv::catalog::CONSTANT && kind != Kind::Read;
+        let alone = candidate.store == crate::stores::cairn_hash_kv::NAME && kind != Kind::Read;
         if alone || (kind == Kind::Scan && !scans) {
             continue;
         }

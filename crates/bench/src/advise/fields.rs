@@ -3,10 +3,9 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serializer, de};
+use serde::{Deserialize, Deserializer, de};
 
-use crate::text::{self, parse_bytes};
-use crate::workload::Distribution;
+use crate::core::text::{self, parse_bytes};
 
 /// The range of a field, both ends included.
 #[derive(Debug, Clone, Copy)]
@@ -118,15 +117,17 @@ pub(super) fn space<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D
 
 /// Distributions in words.
 pub(super) mod distribution {
-    use super::{Deserializer, Distribution, Serializer, de, fmt};
+    use std::fmt;
 
-    pub(in super::super) fn serialize<S: Serializer>(of: &Distribution, to: S) -> Result<S::Ok, S::Error> {
+    use serde::{Deserializer, Serializer, de};
+
+    use crate::core::workload::Distribution;
+
+    pub(crate) fn serialize<S: Serializer>(of: &Distribution, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(of)
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Distribution, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Distribution, D::Error> {
         from.deserialize_str(Words)
     }
 

@@ -7,12 +7,12 @@ use super::predict::line;
 use super::question::{Question, Workload};
 use super::text;
 use super::verify::Verified;
-use crate::suite_kv::catalog;
-use crate::text::bytes;
+use crate::core::text::bytes;
+use crate::stores::cairn_hash_kv;
 
 /// Stores that map their file. The pages that they have touched are resident, and no cache size
 /// bounds them.
-pub(super) const MAPPED: [&str; 2] = [catalog::CONSTANT, "lmdb"];
+pub(super) const MAPPED: [&str; 2] = [cairn_hash_kv::NAME, "lmdb"];
 
 /// Returns the constraint that a run has broken, in words. `records` is the number of entries in
 /// the store.
@@ -122,7 +122,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::suite_kv::KvSettings;
+    use crate::stores::kv::KvSettings;
 
     fn costs(records: u64, bytes_per_entry: f64, memory: f64) -> Costs {
         Costs {
@@ -209,7 +209,8 @@ mod tests {
         let mut asked = question(1_000_000_000);
         asked.workload.threads = 4;
         asked.constraints.memory_bytes = Some(256 << 20);
-        let (candidates, _) = crate::advise::candidate::candidates(&asked).unwrap();
+        let (candidates, _) =
+            crate::advise::candidate::candidates(&asked, &crate::catalog::installed().kv).unwrap();
         let costs = [costs(80_000, 1.0, 1e6)];
         for candidate in candidates.iter().filter(|one| !MAPPED.contains(&one.store.as_str())) {
             assert_eq!(
@@ -228,11 +229,12 @@ mod tests {
     /// with a stronger one. Method: stores that flush at a time of their own choice, for a workload
     /// whose writes must survive the process.
     #[test]
-    fn who_promises_less_says_what_to_ask() {
+    fn weaker_guarantee_names_the_durability_to_ask_for() {
         if !cfg!(feature = "peers") {
             return;
         }
-        let (_, out) = crate::advise::candidate::candidates(&question(1_000)).unwrap();
+        let (_, out) =
+            crate::advise::candidate::candidates(&question(1_000), &crate::catalog::installed().kv).unwrap();
         let redb = out.iter().find(|one| one.name == "redb").unwrap();
         assert!(redb.reason.ends_with("; it takes part with --durability sync"), "{}", redb.reason);
     }
@@ -240,7 +242,7 @@ mod tests {
     /// Goal: the memory peak of a small store belongs to the entries that it held by then. Method:
     /// a store that inserted as many entries as it was loaded with.
     #[test]
-    fn peaks_are_of_what_was_there() {
+    fn memory_peak_belongs_to_the_entries_of_its_time() {
         let mut asked = question(1_000_000);
         asked.constraints.memory_bytes = Some(900_000_000);
         let mut small = costs(80_000, 1.0, 160e6);

@@ -31,6 +31,7 @@ mod run;
 mod text;
 mod traced;
 mod verify;
+mod workload_file;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,20 +47,23 @@ pub use question::{Constraints, Question, Workload};
 pub use text::to_text;
 pub use traced::from_trace;
 pub use verify::{Effort, Verified};
+pub use workload_file::from_json;
 
 use self::change::Changing;
 use self::choice::choose;
 use self::run::Runner;
 use self::traced::Traced;
 use self::verify::{Finalist, Verification, Verifier};
-use crate::error::{Error, Result};
-use crate::probe::{self, ProbeEffort};
-use crate::process::Stop;
-use crate::procfs;
-use crate::results::Probe;
-use crate::runner::worker::Worker;
-use crate::suite_hash::Progress;
-use crate::text::bytes;
+use crate::core::error::{Error, Result};
+use crate::core::probe::ProbeEffort;
+use crate::core::process::Stop;
+use crate::core::progress::Progress;
+use crate::core::results::Probe;
+use crate::core::text::bytes;
+use crate::core::worker::Worker;
+use crate::core::{probe, procfs};
+use crate::stores::catalog::Registry;
+use crate::stores::kv::KvStore;
 
 /// Upper bound of the factor by which a prediction of disk space is wrong.
 const FAR_BEYOND: f64 = 2.0;
@@ -67,6 +71,8 @@ const FAR_BEYOND: f64 = 2.0;
 /// Options of the adviser.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// The stores to choose from.
+    pub stores: &'static Registry<dyn KvStore>,
     /// Directory for the stores, on the disk that the question is about.
     pub work_dir: PathBuf,
     /// Starts a fresh process for each turn; `None` runs everything in this process.
@@ -126,7 +132,7 @@ pub fn advise(
     let Answer { choice, verification, predictions, discarded, notes } = adviser.answer()?;
     let stopped = verification.stopped;
     let chosen = choice.name().and_then(|name| adviser.candidates.iter().find(|one| one.name == name));
-    let settings = chosen.map_or_else(|| Ok(String::new()), Candidate::code)?;
+    let settings = chosen.map_or_else(|| Ok(String::new()), |one| one.code(options.stores))?;
     let changing = Changing {
         workload: &question.workload,
         records: verification.records,
@@ -135,6 +141,7 @@ pub fn advise(
         costs: &adviser.costs,
         discarded: &discarded,
         machine: &adviser.machine,
+        stores: options.stores,
         alike: choice.alike(),
     };
     let changes = choice.name().map(|name| changing.from(name)).unwrap_or_default();
@@ -186,7 +193,7 @@ impl<'a> Adviser<'a> {
         progress: &'a dyn Progress,
         stop: &'a Stop,
     ) -> Result<Self> {
-        let (candidates, out) = candidate::candidates(question)?;
+        let (candidates, out) = candidate::candidates(question, options.stores)?;
         let threads = question.workload.threads;
         let traced = question.trace.as_deref().map(|path| Traced::new(path, threads)).transpose()?;
         StdFs::new().create_dir_all(&options.work_dir)?;
@@ -212,8 +219,8 @@ impl<'a> Adviser<'a> {
     }
 
     fn runner(&self) -> Runner<'a> {
-        let Options { work_dir, worker, seed, .. } = self.options;
-        Runner { work_dir, worker: worker.as_ref(), stop: self.stop, seed: *seed }
+        let Options { stores, work_dir, worker, seed, .. } = self.options;
+        Runner { stores, work_dir, worker: worker.as_ref(), stop: self.stop, seed: *seed }
     }
 
     /// Measures the costs of one candidate per store. Candidates of the same store differ only in

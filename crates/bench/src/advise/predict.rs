@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use super::candidate::Candidate;
 use super::costs::{Costs, Kind};
 use super::question::Workload;
-use crate::suite_kv::Mix;
-use crate::workload::Distribution;
+use crate::core::workload::Distribution;
+use crate::suites::kv::Mix;
 
 /// Upper bound of the throughput of flushes and compactions on one core, in bytes per second,
 /// including merging, checksums and copying.

@@ -2,16 +2,13 @@
 
 use std::path::PathBuf;
 
-use cairn_sim::json;
 use serde::{Deserialize, Serialize};
 
-use super::candidate::store_names;
 use super::fields;
-use super::traced::from_trace;
-use crate::error::{Error, Result};
-use crate::suite_kv::job::Shape;
-use crate::suite_kv::{Mix, YcsbRun, YcsbSpec};
-use crate::workload::{Distribution, Durability};
+use crate::core::error::{Error, Result};
+use crate::core::workload::{Distribution, Durability};
+use crate::suites::kv::outcome::Shape;
+use crate::suites::kv::{Mix, YcsbRun, YcsbSpec};
 
 /// A workload: the data and the operations on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,7 +114,8 @@ impl Workload {
         self.spec().check()
     }
 
-    fn fault(&self) -> Option<Fault> {
+    /// Returns the first field with a value that is not allowed.
+    pub(super) fn fault(&self) -> Option<Fault> {
         let bounds = [
             ("records", self.records, fields::RECORDS),
             ("key_bytes", self.key_bytes as u64, fields::KEY_BYTES),
@@ -150,14 +148,11 @@ impl Workload {
     }
 }
 
-/// The former name of `constraints.p99_us`, which workload files may still use.
-const P99_BEFORE: &str = "constraints.p99_micros";
-
 /// A field with a value that is not allowed.
-struct Fault {
-    field: &'static str,
-    found: String,
-    expected: String,
+pub(super) struct Fault {
+    pub field: &'static str,
+    pub found: String,
+    pub expected: String,
 }
 
 /// Constraints on the answer.
@@ -178,14 +173,14 @@ pub struct Constraints {
 }
 
 impl Constraints {
-    fn fault(&self) -> Option<Fault> {
+    /// Returns the first invalid constraint; `stores` are the names of all stores.
+    pub(super) fn fault(&self, stores: &[&str]) -> Option<Fault> {
         if let Some(micros) = self.p99_us.filter(|micros| !micros.is_finite() || *micros <= 0.0) {
             let expected = "a number over 0".to_owned();
             return Some(Fault { field: "p99_us", found: micros.to_string(), expected });
         }
-        let names = store_names();
-        let unknown = self.stores.iter().find(|name| !names.contains(name))?;
-        Some(Fault { field: "stores", found: format!("{unknown:?}"), expected: names.join(", ") })
+        let unknown = self.stores.iter().find(|name| !stores.contains(&name.as_str()))?;
+        Some(Fault { field: "stores", found: format!("{unknown:?}"), expected: stores.join(", ") })
     }
 }
 
@@ -201,37 +196,4 @@ pub struct Question {
     pub workload: Workload,
     /// Constraints on the answer.
     pub constraints: Constraints,
-}
-
-impl Question {
-    /// Parses a workload file in JSON. `file` is its name for messages. If it names a trace, this
-    /// also reads the trace.
-    ///
-    /// Errors: [`Error::Input`] with the line, the field and the expected value; those of
-    /// [`super::from_trace`].
-    pub fn from_json(text: &str, file: &str) -> Result<Question> {
-        let refuse = |line: Option<usize>, what: String| {
-            let line = line.map(|line| line as u64);
-            Error::Input { file: PathBuf::from(file), line, what }
-        };
-        let question: Question = json::parse(text, file).map_err(|error| match error {
-            cairn_sim::Error::Parse { line, what, .. } => refuse(Some(line), what),
-            other => refuse(None, other.to_string()),
-        })?;
-        let faults = [("workload", question.workload.fault()), ("constraints", question.constraints.fault())];
-        for (section, fault) in faults {
-            if let Some(Fault { field, found, expected }) = fault {
-                let path = format!("{section}.{field}");
-                let what = format!("{path}: found {found}, expected {expected}");
-                let line = json::line_of(text, &path).or_else(|| json::line_of(text, P99_BEFORE));
-                return Err(refuse(line, what));
-            }
-        }
-        question.workload.check().map_err(|error| refuse(None, error.to_string()))?;
-        let Some(trace) = &question.trace else { return Ok(question) };
-        let threads = json::line_of(text, "workload.threads").map(|_| question.workload.threads);
-        let traced = from_trace(trace, threads)?.workload;
-        let workload = Workload { durability: question.workload.durability, ..traced };
-        Ok(Question { workload, ..question })
-    }
 }

@@ -6,18 +6,21 @@ use std::path::Path;
 use super::candidate::Candidate;
 use super::question::Workload;
 use super::traced::Traced;
-use crate::error::{Error, Result};
-use crate::histogram::Latencies;
-use crate::process::Stop;
-use crate::runner::job::{Job, JobResult};
-use crate::runner::worker::Worker;
-use crate::scratch::Scratch;
-use crate::suite_kv::job::{KvJob, KvMetric, KvOutcome, KvWorkload, Shape, carry_out};
-use crate::suite_kv::{KvSettings, YCSB_TIMED_SHARE, YcsbRun, YcsbSpec, map_bytes};
+use crate::core::error::{Error, Result};
+use crate::core::histogram::Latencies;
+use crate::core::process::Stop;
+use crate::core::scratch::Scratch;
+use crate::core::worker::Worker;
+use crate::stores::catalog::Registry;
+use crate::stores::kv::{KvSettings, KvStore};
+use crate::suites::kv::job::{KvJob, KvWorkload};
+use crate::suites::kv::outcome::{KvMetric, KvOutcome, Shape, TurnSetup};
+use crate::suites::kv::{YCSB_TIMED_SHARE, YcsbRun, YcsbSpec, map_bytes};
 
 /// Runs turns of candidates.
 #[derive(Clone, Copy)]
 pub(super) struct Runner<'a> {
+    pub stores: &'a Registry<dyn KvStore>,
     pub work_dir: &'a Path,
     /// `None` runs turns in this process, for tests.
     pub worker: Option<&'a Worker>,
@@ -59,15 +62,15 @@ impl Runner<'_> {
         // so the map is sized for this run.
         let settings =
             KvSettings { map_bytes: map_bytes(&run, workload.shape()), ..candidate.settings.clone() };
-        let job = KvJob {
+        let setup = TurnSetup {
             store: candidate.store.clone(),
             dir: scratch.dir("store")?,
             settings,
             shape: workload.shape(),
-            workload: run,
             seed: self.seed,
             timed: false,
         };
+        let job = KvJob { setup, workload: run };
         let writes = |name: &str| specs.iter().any(|spec| spec.name == name && spec.mix.writes() > 0.0);
         let measured = read(self.carry_out(job)?, &workload.name, &writes);
         Ok(Measured { entries: records + inserted(specs), ..measured })
@@ -88,15 +91,15 @@ impl Runner<'_> {
         let name = traced.replay.name.as_str();
         let one = |operations: u64, timed: bool| {
             let scratch = Scratch::in_dir(self.work_dir, "advise")?;
-            let job = KvJob {
+            let setup = TurnSetup {
                 store: candidate.store.clone(),
                 dir: scratch.dir("store")?,
                 settings: KvSettings { map_bytes: traced.map_bytes, ..candidate.settings.clone() },
                 shape,
-                workload: KvWorkload::Replay(traced.part(operations, is_whole)),
                 seed: self.seed,
                 timed,
             };
+            let job = KvJob { setup, workload: KvWorkload::Replay(traced.part(operations, is_whole)) };
             Ok::<_, Error>(read(self.carry_out(job)?, name, &|_| traced.writes))
         };
         let measured = one(operations, false)?;
@@ -105,11 +108,11 @@ impl Runner<'_> {
     }
 
     fn carry_out(&self, job: KvJob) -> Result<KvOutcome> {
-        let Some(worker) = self.worker else { return carry_out(&job) };
-        match worker.run(&Job::Kv(Box::new(job)), self.stop)? {
-            JobResult::Kv(outcome) => outcome.map_err(Error::from),
-            other => Err(Error::process("a worker", format!("answered with {other:?}"))),
-        }
+        let outcome = match self.worker {
+            Some(worker) => worker.run(&job, self.stop)?,
+            None => job.carry_out(self.stores),
+        };
+        outcome.map_err(Error::from)
     }
 }
 

@@ -1,14 +1,16 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::stats::{self, Estimate};
-use crate::suite_hash::{Progress, Silent};
-use crate::suite_kv::{KvSettings, Mix};
-use crate::workload::{Distribution, Durability};
+use crate::catalog::installed;
+use crate::core::progress::{Progress, Silent};
+use crate::core::stats::{self, Estimate};
+use crate::core::workload::{Distribution, Durability};
+use crate::stores::kv::KvSettings;
+use crate::suites::kv::Mix;
 
 fn options(dir: &std::path::Path) -> Options {
     let effort = Effort { finalists: 2, rounds: 2, load_secs: 2.0, turn_secs: 0.1 };
-    Options { work_dir: dir.to_owned(), worker: None, effort, seed: 1, probes: None }
+    Options { stores: &installed().kv, work_dir: dir.to_owned(), worker: None, effort, seed: 1, probes: None }
 }
 
 fn question(mix: Mix, stores: &[&str]) -> Question {
@@ -70,12 +72,12 @@ fn constraints_are_kept() {
     let mut asked = question(Mix { read: 1.0, ..Mix::default() }, &["cairn"]);
     asked.constraints.disk_bytes = Some(1000);
     let advice = advise(&asked, &options(dir.path()), &Silent, &stop).unwrap();
-    assert_eq!(advice.choice, Choice::Nobody);
+    assert_eq!(advice.choice, Choice::NoStore);
     assert!(advice.discarded.iter().any(|one| one.reason.contains("disk")), "{:?}", advice.discarded);
     asked.constraints =
         Constraints { p99_us: Some(1e-6), stores: vec!["cairn".to_owned()], ..Constraints::default() };
     let advice = advise(&asked, &options(dir.path()), &Silent, &stop).unwrap();
-    assert_eq!(advice.choice, Choice::Nobody);
+    assert_eq!(advice.choice, Choice::NoStore);
     assert!(to_text(&advice).contains("1 of 100"), "{:?}", advice.discarded);
     asked.constraints.stores = vec!["nosuch".to_owned()];
     let error = advise(&asked, &options(dir.path()), &Silent, &stop).unwrap_err().to_string();
@@ -85,12 +87,12 @@ fn constraints_are_kept() {
 /// Goal: a lead within the noise is not a lead. Method: samples that overlap, samples that do not,
 /// and samples that differ by an irrelevant amount.
 #[test]
-fn choices() {
+fn leads_within_the_noise_do_not_count() {
     let fast = verified("fast", &[100.0, 101.0, 99.0, 100.5, 100.2]);
     let near = verified("near", &[99.0, 102.0, 98.0, 100.4, 99.9]);
     let slow = verified("slow", &[50.0, 51.0, 49.0, 50.1, 50.0]);
     let of = |all: &[&Verified]| choose(&all.iter().map(|one| (*one).clone()).collect::<Vec<_>>(), 1, 1.0);
-    assert_eq!(of(&[]), Choice::Nobody);
+    assert_eq!(of(&[]), Choice::NoStore);
     assert!(matches!(of(&[&fast]), Choice::Winner { ahead_of: None, .. }));
     assert!(
         matches!(of(&[&fast, &slow]), Choice::Winner { ahead_of: Some((_, ratio, ..)), .. } if ratio > 1.9)
@@ -209,7 +211,7 @@ fn answers_are_in_the_words_of_the_question() {
 /// Goal: a lead on a smaller store does not count if the prediction reverses the order at full
 /// size. Method: the leader falls behind as the store grows, or stays ahead.
 #[test]
-fn a_lead_must_last_to_the_full_size() {
+fn lead_must_last_to_the_full_size() {
     let of = |growth: [f64; 2]| {
         let mut all = vec![verified("fast", &[100.0; 5]), verified("slow", &[50.0; 5])];
         all.iter_mut().zip(growth).for_each(|(one, growth)| one.growth = growth);
@@ -272,14 +274,14 @@ fn an_early_end_is_told() {
 /// Goal: all candidates run before the answer is that nobody meets the constraints. Method: one
 /// store at a time, and a latency that none of them reaches.
 #[test]
-fn everybody_is_tried() {
+fn all_candidates_run_before_no_store_is_the_answer() {
     let dir = tempfile::tempdir().unwrap();
     let mut asked = question(Mix { read: 1.0, ..Mix::default() }, &["cairn", "cairn-hash"]);
     asked.constraints.p99_us = Some(1e-6);
     let mut options = options(dir.path());
     options.effort.finalists = 1;
     let advice = advise(&asked, &options, &Silent, &Stop::after(None)).unwrap();
-    assert_eq!(advice.choice, Choice::Nobody);
+    assert_eq!(advice.choice, Choice::NoStore);
     let mut out: Vec<&str> = advice.discarded.iter().map(|out| out.name.as_str()).collect();
     out.sort_unstable();
     assert_eq!(out, ["cairn", "cairn-hash"]);
@@ -309,7 +311,7 @@ fn memory_is_shared_out() {
     asked.workload.threads = 4;
     asked.workload.durability = Durability::Sync;
     asked.constraints.memory_bytes = Some(256 << 20);
-    let (candidates, _) = candidate::candidates(&asked).unwrap();
+    let (candidates, _) = candidate::candidates(&asked, &installed().kv).unwrap();
     for Candidate { store, settings, .. } in &candidates {
         let mib = settings.cache_bytes >> 20;
         let expected = match store.as_str() {
@@ -336,7 +338,7 @@ fn costs(records: u64, read: f64, update: f64, mixed: f64) -> Costs {
 /// Goal: predictions follow their inputs. Method: growth with size, data that does not fit in
 /// memory, background work.
 #[test]
-fn predictions() {
+fn predictions_follow_their_inputs() {
     let candidate = Candidate {
         name: "lmdb".to_owned(),
         store: "lmdb".to_owned(),
@@ -371,17 +373,21 @@ fn predictions() {
 fn workload_files() {
     let right = r#"{"workload": {"records": 5000, "mix": {"read": 1, "update": 0, "scan": 0, "insert": 0, "read_modify_write": 0},
         "distribution": "hot set 0.2 0.8", "durability": "sync"}, "constraints": {"memory_bytes": 1000000}}"#;
-    let question = Question::from_json(right, "w.json").unwrap();
+    let question = from_json(right, "w.json", &installed().kv).unwrap();
     assert_eq!(question.workload.durability, Durability::Sync);
-    assert_eq!(Question::from_json(&serde_json::to_string(&question).unwrap(), "w.json").unwrap(), question);
+    assert_eq!(
+        from_json(&serde_json::to_string(&question).unwrap(), "w.json", &installed().kv).unwrap(),
+        question
+    );
     let sizes = r#"{"workload": {"key_bytes": "32", "value_bytes": "64KiB"},
         "constraints": {"memory_bytes": "64MiB", "disk_bytes": "2 GiB"}}"#;
-    let Question { workload, constraints, .. } = Question::from_json(sizes, "w.json").unwrap();
+    let Question { workload, constraints, .. } = from_json(sizes, "w.json", &installed().kv).unwrap();
     assert_eq!((workload.key_bytes, workload.value_bytes), (32, 65_536));
     assert_eq!((constraints.memory_bytes, constraints.disk_bytes), (Some(64 << 20), Some(2 << 30)));
     let none = r#"{"constraints": {"memory_bytes": null}}"#;
-    assert_eq!(Question::from_json(none, "w.json").unwrap().constraints, Constraints::default());
-    let mix = Question::from_json(r#"{"workload": {"mix": {"scan": 3}}}"#, "w.json").unwrap().workload.mix;
+    assert_eq!(from_json(none, "w.json", &installed().kv).unwrap().constraints, Constraints::default());
+    let mix =
+        from_json(r#"{"workload": {"mix": {"scan": 3}}}"#, "w.json", &installed().kv).unwrap().workload.mix;
     assert_eq!(mix, Mix { scan: 3.0, ..Mix::default() });
     for (text, what) in [
         ("{", "line 1: the text ends within an object"),
@@ -464,7 +470,7 @@ fn workload_files() {
             "line 1: constraints.stores[1]: found 5, expected a text",
         ),
     ] {
-        let error = Question::from_json(text, "w.json").unwrap_err().to_string();
+        let error = from_json(text, "w.json", &installed().kv).unwrap_err().to_string();
         assert!(error.starts_with(&format!("w.json, {what}")), "{text}: {error}");
     }
 }
@@ -478,7 +484,7 @@ fn maps_are_whole_pages() {
     {
         let workload = Workload { records, value_bytes, ..Workload::default() };
         let question = Question { workload, ..Question::default() };
-        let (candidates, _) = candidate::candidates(&question).unwrap();
+        let (candidates, _) = candidate::candidates(&question, &installed().kv).unwrap();
         for candidate in candidates {
             let map_bytes = candidate.settings.map_bytes;
             assert!(map_bytes.is_multiple_of(1 << 16) && map_bytes < 1 << 47, "{map_bytes}");
@@ -545,7 +551,7 @@ fn a_trace_is_a_question() {
     // fields that a trace does not determine.
     let file = |workload: &str| {
         let trace = serde_json::to_string(&path).unwrap();
-        Question::from_json(&format!("{{\"trace\": {trace}, \"workload\": {{{workload}}}}}"), "w.json")
+        from_json(&format!("{{\"trace\": {trace}, \"workload\": {{{workload}}}}}"), "w.json", &installed().kv)
             .unwrap()
             .workload
     };
@@ -594,7 +600,7 @@ fn a_trace_is_replayed() {
 /// Goal: a replay of the last part of a trace starts from the state that the earlier part leaves.
 /// Method: the last round of four, and the first.
 #[test]
-fn parts_of_a_trace() {
+fn last_part_of_a_trace_starts_from_the_state_before_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.trace");
     make_trace(&path, 4);

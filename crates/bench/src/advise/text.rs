@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::change::count;
 use super::{Advice, Choice};
-use crate::stats;
+use crate::core::stats;
 
 /// Renders the advice on a page: the choice, its lead, its settings, what would change it, the
 /// candidates that were run and those that were excluded.
@@ -76,10 +76,10 @@ fn headline(advice: &Advice) -> String {
         Choice::NoClearWinner { names } => {
             format!("No clear winner: {} cannot be told apart on this workload.", names.join(" and "))
         }
-        Choice::Nobody if advice.stopped => {
+        Choice::NoStore if advice.stopped => {
             "None of the stores that were run meets the constraints; the list below says why. The run was ended before all had a turn.".to_owned()
         }
-        Choice::Nobody => "No store meets the constraints; the list below says why.".to_owned(),
+        Choice::NoStore => "No store meets the constraints; the list below says why.".to_owned(),
     };
     choice + on.as_str() + "\n"
 }

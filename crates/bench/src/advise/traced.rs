@@ -11,10 +11,10 @@ use cairn_trace::{Kind, Trace};
 use cairn_vfs::StdFs;
 
 use super::question::{Constraints, Question, Workload};
-use crate::error::{Error, Result};
-use crate::suite_kv::Mix;
-use crate::suite_kv::replay::{Loaded, Replay};
-use crate::workload::Distribution;
+use crate::core::error::{Error, Result};
+use crate::core::workload::Distribution;
+use crate::suites::kv::Mix;
+use crate::suites::kv::replay::{Loaded, Replay};
 
 /// A skew below this counts as uniform.
 const THETA_MIN: f64 = 0.1;

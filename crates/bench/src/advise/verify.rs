@@ -11,12 +11,12 @@ use super::predict::{self, Machine, Prediction};
 use super::question::Workload;
 use super::run::{Measured, Runner};
 use super::traced::Traced;
-use crate::error::{Error, Result};
-use crate::histogram::Latencies;
-use crate::stats::{self, Estimate};
-use crate::suite_hash::Progress;
-use crate::suite_kv::{Mix, YCSB_TIMED_SHARE, YcsbSpec};
-use crate::workload::shuffle;
+use crate::core::error::{Error, Result};
+use crate::core::histogram::Latencies;
+use crate::core::progress::Progress;
+use crate::core::stats::{self, Estimate};
+use crate::core::workload::shuffle;
+use crate::suites::kv::{Mix, YCSB_TIMED_SHARE, YcsbSpec};
 
 /// Bounds of the operations of a turn.
 const OPERATIONS: (f64, f64) = (2_000.0, 2_000_000.0);
@@ -181,18 +181,18 @@ impl Verifier<'_> {
         Ok(verification)
     }
 
-    fn turn(&self, candidate: &Candidate, records: u64, operations: u64, seed: u64) -> Result<Turned> {
+    fn turn(&self, candidate: &Candidate, records: u64, operations: u64, seed: u64) -> Result<MeasuredTurn> {
         let runner = Runner { seed, ..self.runner };
         if let Some(traced) = self.traced {
             let timed = if self.asks_p99 { operations } else { (operations / YCSB_TIMED_SHARE).max(1) };
             let is_whole = records >= traced.records;
             let measured =
                 runner.replay(candidate, traced, (operations, timed, is_whole), self.workload.shape())?;
-            return Ok(Turned { per_sec: measured.per_sec(&traced.replay.name), measured });
+            return Ok(MeasuredTurn { per_sec: measured.per_sec(&traced.replay.name), measured });
         }
         let measured =
             runner.run(candidate, self.workload, records, &specs(self.workload, records, operations))?;
-        Ok(Turned { per_sec: measured.per_sec(&self.workload.name), measured })
+        Ok(MeasuredTurn { per_sec: measured.per_sec(&self.workload.name), measured })
     }
 
     /// Returns the number of entries that every candidate can load in the available time. For a
@@ -287,7 +287,7 @@ fn specs(workload: &Workload, records: u64, operations: u64) -> Vec<YcsbSpec> {
 }
 
 /// The measurements of a turn, with its throughput.
-struct Turned {
+struct MeasuredTurn {
     per_sec: f64,
     measured: Measured,
 }
@@ -302,7 +302,7 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, turned: &Turned) {
+    fn add(&mut self, turned: &MeasuredTurn) {
         let measured = &turned.measured;
         self.samples.push(turned.per_sec);
         for (kind, latencies) in &measured.latencies {

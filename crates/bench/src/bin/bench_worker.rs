@@ -5,8 +5,8 @@
 use std::io::{self, Read, Write};
 
 fn main() -> io::Result<()> {
-    cairn_bench::process::end_with_parent();
+    cairn_bench::core::process::end_with_parent();
     let mut job = String::new();
     io::stdin().read_to_string(&mut job)?;
-    io::stdout().write_all(cairn_bench::runner::worker::serve(&job).as_bytes())
+    io::stdout().write_all(cairn_bench::catalog::serve(&job).as_bytes())
 }

@@ -6,9 +6,9 @@ use std::env;
 use std::path::Path;
 use std::process::ExitCode;
 
-use cairn_bench::error::{Error, Result};
+use cairn_bench::core::error::{Error, Result};
+use cairn_bench::core::scratch::Scratch;
 use cairn_bench::oracle::{engines, records};
-use cairn_bench::scratch::Scratch;
 use cairn_vfs::{Fs, OpenOptions, StdFs};
 
 /// Minimum number of records of a file.

@@ -21,11 +21,11 @@ use cairn_kv::{Background, Db, Durability, WriteBatch};
 use cairn_vfs::Fs;
 use serde::{Deserialize, Serialize};
 
-use crate::compare::{self, share_figures};
-use crate::error::{Error, Result};
-use crate::results::{Measurement, Run};
-use crate::suite_counts;
-use crate::suite_hash::case_name;
+use crate::core::compare::{self, share_figures};
+use crate::core::error::{Error, Result};
+use crate::core::recorder::case_name;
+use crate::core::results::{Measurement, Run};
+use crate::suites::counts;
 
 pub use noise::{Judged, Limits, Verdict, judge, regressions, unjudged};
 pub use text::{judged_text, runs_text, trends_text};
@@ -381,7 +381,7 @@ pub fn machine_of(run: &Run) -> String {
 /// [`machine_of`]. Instruction counts are the same on every processor of an architecture, so for
 /// them it is only the architecture; that allows rented machines, which differ every day.
 pub fn comparable_machine(run: &Run) -> String {
-    if run.suite != suite_counts::NAME {
+    if run.suite != counts::NAME {
         return machine_of(run);
     }
     field(run, "target").split('-').next().unwrap_or_default().to_owned()

@@ -14,10 +14,9 @@ use serde::Serialize;
 
 use super::SeriesPoint;
 use super::{comparable_machine, settings_of};
-use crate::compare::{Comparison, Row};
-use crate::results::Run;
-use crate::stats;
-use crate::text;
+use crate::core::compare::{Comparison, Row};
+use crate::core::results::Run;
+use crate::core::{stats, text};
 
 /// Number of runs from which the noise of a series is estimated, at most and at least.
 const RUNS: usize = 20;

@@ -3,9 +3,9 @@ use std::collections::BTreeMap;
 use cairn_vfs::MemFs;
 
 use super::*;
-use crate::compare;
-use crate::results::{Case, Contender};
-use crate::testing::sample_run;
+use crate::core::compare;
+use crate::core::results::{Case, Contender};
+use crate::core::testing::sample_run;
 
 fn memory() -> Arc<dyn Fs> {
     Arc::new(MemFs::new())
@@ -72,7 +72,7 @@ fn runs_come_back() {
 /// Goal: a run is compared with the last comparable one. Method: later runs; runs of another
 /// machine, mode, suite or settings; one without any figure; and one that ended early.
 #[test]
-fn the_run_before() {
+fn last_comparable_run_is_the_baseline() {
     let fs = memory();
     let history = History::open(&fs, Path::new("/history"), true).unwrap();
     let run = run_at(&day(10), "throughput", 1.0);
@@ -198,7 +198,7 @@ fn too_few_rounds_are_not_judged() {
 /// Goal: a figure that was 0 or is 0 now has no ratio, so a varying figure gets no verdict, but a
 /// count does. Method: seconds of stalls that come and go, and a hit rate.
 #[test]
-fn nothing_has_no_ratio() {
+fn zero_has_no_ratio() {
     let run = |suite: &str, metric: &str, higher_is_better: bool, samples: &[f64]| {
         let mut run = Run { suite: suite.to_owned(), ..sample_run() };
         run.measurements.truncate(1);
@@ -206,7 +206,7 @@ fn nothing_has_no_ratio() {
             measurement.metric = metric.to_owned();
             measurement.higher_is_better = higher_is_better;
             measurement.samples = samples.to_vec();
-            measurement.median = crate::stats::median(samples);
+            measurement.median = crate::core::stats::median(samples);
         }
         run
     };
@@ -357,7 +357,7 @@ fn instructions_are_judged_first() {
 
 /// Goal: figures that no longer exist are named.
 #[test]
-fn what_vanished_is_named() {
+fn vanished_figures_are_named() {
     let before = sample_run();
     let mut after = before.clone();
     let gone = after.measurements.remove(0);

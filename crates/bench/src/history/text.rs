@@ -1,9 +1,9 @@
 //! The history as text for a terminal.
 
 use super::{Judged, Kept, Series, Verdict, told_apart};
-use crate::compare::Figure;
-use crate::stats;
-use crate::text::{self, Align, Table};
+use crate::core::compare::Figure;
+use crate::core::text::{Align, Table};
+use crate::core::{stats, text};
 
 /// Block characters of increasing height, for sparklines.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -11,8 +11,8 @@ use super::schema::Table;
 use super::script::{SCRIPTS, script};
 use super::shape::SHAPES;
 use super::{Kind, Outcome, Statement};
-use crate::error::Result;
-use crate::suite_sql::SqlSession;
+use crate::core::error::Result;
+use crate::stores::sql::SqlSession;
 
 /// Suffix of the message of Cairn's adapter for a statement that the engine does not support.
 const UNSUPPORTED: &str = "(0A000)";

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use cairn_vfs::{Fs, StdFs};
 
-use crate::error::Result;
+use crate::core::error::Result;
+use crate::core::workload::Durability;
 use crate::peers::sql::{postgres::Postgres, sqlite::Sqlite};
-use crate::suite_sql::{SqlDb, SqlSession, SqlSettings, SqlStore};
-use crate::workload::Durability;
+use crate::stores::sql::{SqlDb, SqlSession, SqlSettings, SqlStore};
 
 fn open(store: &dyn SqlStore, dir: &Path) -> Result<Box<dyn SqlDb>> {
     StdFs::new().create_dir_all(dir)?;
@@ -49,8 +49,8 @@ pub fn test_cairn(
     most: usize,
 ) -> Result<super::differ::Found> {
     use super::differ;
-    let scratch = crate::scratch::Scratch::temporary("oracle")?;
-    let cairn = open(&crate::engine::cairn_sql::CairnSql, &scratch.path().join("c"))?;
+    let scratch = crate::core::scratch::Scratch::temporary("oracle")?;
+    let cairn = open(&crate::stores::cairn_sql::CairnSql, &scratch.path().join("c"))?;
     let mut found = differ::Found::default();
     with_references(scratch.path(), needs_postgres, &mut |references| {
         cairn.with_session(&mut |cairn| {
@@ -74,9 +74,9 @@ pub fn test_cairn_against_itself(
     most: usize,
 ) -> Result<super::differ::Found> {
     use super::differ;
-    let scratch = crate::scratch::Scratch::temporary("oracle")?;
-    let tested = open(&crate::engine::cairn_sql::CairnSql, &scratch.path().join("c"))?;
-    let reference = open(&crate::engine::cairn_sql::CairnSql, &scratch.path().join("r"))?;
+    let scratch = crate::core::scratch::Scratch::temporary("oracle")?;
+    let tested = open(&crate::stores::cairn_sql::CairnSql, &scratch.path().join("c"))?;
+    let reference = open(&crate::stores::cairn_sql::CairnSql, &scratch.path().join("r"))?;
     let mut found = differ::Found::default();
     reference.with_session(&mut |reference| {
         for setting in settings {
@@ -95,8 +95,8 @@ pub fn test_cairn_against_itself(
 /// Errors: the engine fails.
 #[cfg(feature = "sql")]
 pub fn test_cairn_by_parts(seed: u64, count: usize, most: usize) -> Result<super::differ::Found> {
-    let scratch = crate::scratch::Scratch::temporary("oracle")?;
-    let cairn = open(&crate::engine::cairn_sql::CairnSql, &scratch.path().join("c"))?;
+    let scratch = crate::core::scratch::Scratch::temporary("oracle")?;
+    let cairn = open(&crate::stores::cairn_sql::CairnSql, &scratch.path().join("c"))?;
     let mut found = super::differ::Found::default();
     cairn.with_session(&mut |cairn| {
         found = super::partition::run(seed, count, cairn, most)?;

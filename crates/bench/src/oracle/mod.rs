@@ -32,8 +32,10 @@ mod tests;
 
 use std::fmt;
 
-use crate::error::{Error, Result};
-use crate::suite_sql::{Cell, SqlSession, date_text};
+use crate::core::answer::Cell;
+use crate::core::error::{Error, Result};
+use crate::core::time::date_text;
+use crate::stores::sql::SqlSession;
 
 /// The outcome of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use super::draw::Draw;
 use super::query::Queries;
 use super::schema::Table;
 use super::{Kind, Outcome, Statement};
-use crate::error::Result;
-use crate::suite_sql::SqlSession;
+use crate::core::error::Result;
+use crate::stores::sql::SqlSession;
 
 /// Number of pairs on the same tables before new tables are created.
 const ON_THE_SAME: usize = 40;

@@ -13,8 +13,8 @@ use super::query::Queries;
 use super::schema::Table;
 use super::script::{SCRIPTS, script};
 use super::{Kind, Outcome, Shown, Statement};
-use crate::error::{Error, Result};
-use crate::suite_sql::SqlSession;
+use crate::core::error::{Error, Result};
+use crate::stores::sql::SqlSession;
 
 /// Maximum number of rows of an answer that is kept.
 const MOST_ROWS: usize = 40;

@@ -44,7 +44,7 @@ fn draws_repeat_themselves() {
 
 /// Goal: failures agree with failures, rows only with equal rows.
 #[test]
-fn outcomes_agree() {
+fn failures_agree_only_with_failures() {
     let rows =
         |numbers: &[i64]| Outcome::Rows(numbers.iter().map(|number| vec![Shown::Int(*number)]).collect());
     assert!(Outcome::Failed("a".to_owned()).agrees(&Outcome::Failed("b".to_owned())));
@@ -57,11 +57,11 @@ fn outcomes_agree() {
 
 #[cfg(feature = "peers")]
 mod with_sqlite {
+    use crate::core::scratch::Scratch;
+    use crate::core::workload::Durability;
     use crate::oracle::{differ, records};
     use crate::peers::sql::sqlite::Sqlite;
-    use crate::scratch::Scratch;
-    use crate::suite_sql::{SqlDb, SqlSettings, SqlStore};
-    use crate::workload::Durability;
+    use crate::stores::sql::{SqlDb, SqlSettings, SqlStore};
 
     fn sqlite(scratch: &Scratch, name: &str) -> Box<dyn SqlDb> {
         let settings = SqlSettings { durability: Durability::Memory, cache_bytes: 8 << 20, sessions: 2 };

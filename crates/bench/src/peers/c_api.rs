@@ -19,8 +19,8 @@ macro_rules! c_api {
         impl Api {
             /// Loads a shared library, by its path or by a name that the system's loader knows, and
             /// looks up all functions.
-            pub(super) fn load(library: &std::ffi::OsStr) -> crate::error::Result<std::sync::Arc<Api>> {
-                let fail = |error: libloading::Error| crate::error::Error::engine($store, error);
+            pub(super) fn load(library: &std::ffi::OsStr) -> crate::core::error::Result<std::sync::Arc<Api>> {
+                let fail = |error: libloading::Error| crate::core::error::Error::engine($store, error);
                 // SAFETY: loading runs the library's initialisers; it is the store's library that
                 // the user installed.
                 let library = unsafe { libloading::Library::new(library) }.map_err(fail)?;
@@ -54,7 +54,7 @@ macro_rules! c_errors {
         impl Api {
             /// Returns the message that a failed call stored in `error` as an error.
             #[inline]
-            pub(super) fn check(&self, error: *mut std::ffi::c_char) -> crate::error::Result<()> {
+            pub(super) fn check(&self, error: *mut std::ffi::c_char) -> crate::core::error::Result<()> {
                 if error.is_null() {
                     return Ok(());
                 }
@@ -62,12 +62,12 @@ macro_rules! c_errors {
             }
 
             #[cold]
-            fn failure(&self, error: *mut std::ffi::c_char) -> crate::error::Error {
+            fn failure(&self, error: *mut std::ffi::c_char) -> crate::core::error::Error {
                 // SAFETY: errors are zero-terminated strings that the caller owns.
                 let message = unsafe { std::ffi::CStr::from_ptr(error) }.to_string_lossy().into_owned();
                 // SAFETY: allocated by the library, freed once, not used after.
                 unsafe { (self.free)(error.cast()) };
-                crate::error::Error::engine($store, message)
+                crate::core::error::Error::engine($store, message)
             }
         }
     };

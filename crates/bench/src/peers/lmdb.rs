@@ -7,12 +7,11 @@ use cairn_vfs::{Fs, OpenOptions, StdFs};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, WithoutTls};
 
-use crate::engine::lookups::Lookups;
-use crate::engine::{
-    Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings,
-};
-use crate::error::{Error, Result};
-use crate::workload::{Dataset, KeyBatch};
+use crate::core::error::{Error, Result};
+use crate::core::settings::{Settings, settings};
+use crate::core::workload::{Dataset, KeyBatch};
+use crate::stores::lookups::Lookups;
+use crate::stores::{Built, Compression, ConstantReader, ConstantStore, Session, Variant};
 
 /// Name of the store.
 pub const NAME: &str = "lmdb";

@@ -4,6 +4,8 @@
 #[cfg(feature = "peers")]
 mod c_api;
 #[cfg(feature = "peers")]
+mod c_kv;
+#[cfg(feature = "peers")]
 pub mod cdb;
 #[cfg(feature = "peers")]
 pub mod kv;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::engine::{Settings, settings};
-use crate::suite_kv::Guarantee;
-use crate::workload::Durability;
+use crate::core::settings::{Settings, settings};
+use crate::core::workload::Durability;
+use crate::stores::guarantee::Guarantee;
 
 const FILE: &str = "data.sqlite";
 
@@ -60,7 +60,7 @@ pub(super) struct WalFile {
 
 /// A connection that is lent to a session.
 #[derive(Debug)]
-pub(super) struct Lent<'f> {
+pub(super) struct LentConnection<'f> {
     file: &'f WalFile,
     /// `None` only while it is being returned.
     connection: Option<Connection>,
@@ -86,13 +86,13 @@ impl WalFile {
     }
 
     /// Lends an unused connection, the most recently returned first, or opens a new one.
-    pub fn lend(&self) -> rusqlite::Result<Lent<'_>> {
+    pub fn lend(&self) -> rusqlite::Result<LentConnection<'_>> {
         let known = self.idle().pop();
         let connection = match known {
             Some(connection) => connection,
             None => self.connect()?,
         };
-        Ok(Lent { file: self, connection: Some(connection) })
+        Ok(LentConnection { file: self, connection: Some(connection) })
     }
 
     /// Closes the unused connections, because their view of the file is stale.
@@ -119,7 +119,7 @@ impl WalFile {
     }
 }
 
-impl Deref for Lent<'_> {
+impl Deref for LentConnection<'_> {
     type Target = Connection;
 
     #[expect(clippy::expect_used, reason = "it is there until it is dropped")]
@@ -128,14 +128,14 @@ impl Deref for Lent<'_> {
     }
 }
 
-impl DerefMut for Lent<'_> {
+impl DerefMut for LentConnection<'_> {
     #[expect(clippy::expect_used, reason = "it is there until it is dropped")]
     fn deref_mut(&mut self) -> &mut Connection {
         self.connection.as_mut().expect("a connection")
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for LentConnection<'_> {
     fn drop(&mut self) {
         // A connection within a transaction is not reused.
         let kept = self.connection.take().filter(Connection::is_autocommit);
@@ -146,7 +146,7 @@ impl Drop for Lent<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::core::scratch::Scratch;
 
     /// Goal: a session gets the connection of the previous one, with its cached state, but never
     /// one within a transaction. Method: temporary tables, which only their connection sees.

@@ -1,8 +1,8 @@
 //! Runs every constant peer on a small data set, verifying that it returns the data.
 
 use super::*;
-use crate::engine::ConstantStore;
-use crate::engine::testing::check_store;
+use crate::stores::ConstantStore;
+use crate::stores::testing::check_store;
 
 /// Goal: LMDB answers correctly. Method: see [`check_store`].
 #[test]

@@ -10,11 +10,11 @@
 
 use super::format;
 use super::html::escape;
-use super::model::{Look, is_exact};
+use super::model::Style;
 use super::scale::{Scale, positive_range, prefix_base};
 use super::svg::{self, Anchor, Frame, line, percent, px, text};
-use crate::results::Measurement;
-use crate::stats;
+use crate::core::results::Measurement;
+use crate::core::stats;
 
 const ROW: f64 = 37.0;
 const LABEL_Y: f64 = 12.0;
@@ -30,7 +30,7 @@ pub(super) struct Bar<'a> {
     /// Text beside the row. Not escaped.
     pub(super) label: String,
     /// Colour and marker of the contender's family.
-    pub(super) look: Look,
+    pub(super) style: Style,
     /// The measurement that the row shows.
     pub(super) measurement: &'a Measurement,
     /// The part of the median that is drawn darker, starting at zero, such as a store's index.
@@ -111,7 +111,7 @@ impl BarChart<'_> {
 
     fn row(&self, bar: &Bar<'_>, scale: &Scale, top: f64) -> String {
         let m = bar.measurement;
-        let side = if bar.look.ours { "ours" } else { "peer" };
+        let side = if bar.style.ours { "ours" } else { "peer" };
         let unsure = if m.verified { "" } else { " <tspan class=\"bad\">not verified</tspan>" };
         let name = format!("{}{unsure}", svg::label(&bar.label));
         let figure = format!(
@@ -121,7 +121,7 @@ impl BarChart<'_> {
         );
         let mut out = format!("<g class=\"bar {side}\" data-tip=\"{}\">", escape(&self.tip(bar)));
         out += &format!("<rect class=\"hit\" x=\"0\" y=\"{}\" width=\"100%\" height=\"{ROW}\"/>", px(top));
-        out += &svg::row_marker(bar.look, top + LABEL_Y - 4.0);
+        out += &svg::row_marker(bar.style, top + LABEL_Y - 4.0);
         out += &text("name", 0.0, 17.0, top + LABEL_Y, Anchor::Start, &name);
         out += &text("val", 1.0, 0.0, top + LABEL_Y, Anchor::End, &figure);
         out += &marks(bar, scale, top + BAR_Y);
@@ -179,7 +179,7 @@ fn has_interval(m: &Measurement) -> bool {
 fn spread_text(m: &Measurement) -> String {
     match interval_of(m) {
         Some(interval) => interval,
-        None if m.samples.len() == 1 && !is_exact(m) => "one sample".to_owned(),
+        None if m.samples.len() == 1 && !m.is_exact() => "one sample".to_owned(),
         None => String::new(),
     }
 }

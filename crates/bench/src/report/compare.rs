@@ -8,11 +8,11 @@ use super::format;
 use super::html::{escape, list, plural};
 use super::matrix::{self, Cell, Standing};
 use super::model::{Dim, Model, describe};
-use super::ratio::{self, Outcome, Pair, Ratio};
 use super::svg;
 use super::verdict::Topic;
-use crate::results::{Case, Measurement, Run};
-use crate::stats;
+use crate::core::ratio::{Outcome, Pair, Ratio};
+use crate::core::results::{Case, Measurement, Run};
+use crate::core::{ratio, stats};
 
 /// Number of rows in the chart of the largest changes.
 const CHART_ROWS: usize = 16;
@@ -123,7 +123,7 @@ impl<'a> Grid<'a> {
         let mut groups: BTreeMap<(usize, &'a str), BTreeMap<usize, Cases<'a>>> = BTreeMap::new();
         for change in changes {
             let contender = change.pair.subject.contender.as_str();
-            let row = groups.entry((model.look(contender).family, contender)).or_default();
+            let row = groups.entry((model.style(contender).family, contender)).or_default();
             if let Some(place) = topics.iter().position(|topic| *topic == Topic::of(change.pair.subject)) {
                 row.entry(place).or_default().push((change.pair, change.ratio));
             }
@@ -138,7 +138,7 @@ impl<'a> Grid<'a> {
         let columns: Vec<String> = self.topics.iter().map(|topic| topic.label.clone()).collect();
         let mut rows: Vec<(String, Vec<Option<&Cell<'_>>>)> = Vec::new();
         for (contender, row) in &self.rows {
-            let name = format!("{}{}", svg::key(model.look(contender)), escape(contender));
+            let name = format!("{}{}", svg::key(model.style(contender)), escape(contender));
             rows.push((name, (0..columns.len()).map(|place| row.get(&place)).collect()));
         }
         format!(
@@ -156,7 +156,7 @@ impl<'a> Grid<'a> {
                 if matches!(cell.standing(), Standing::Clear(Outcome::Better | Outcome::Worse)) {
                     rows.push(Row {
                         label: format!("{contender} · {}", label.to_lowercase()),
-                        look: model.look(contender),
+                        style: model.style(contender),
                         ratio: cell.ratio(),
                         detail: format!("over {}", plural(cell.counted(), "case")),
                     });
@@ -181,7 +181,7 @@ fn table(model: &Model<'_>, changes: &[Change<'_>]) -> String {
         format!(
             "<tr><th scope=\"row\">{}{}</th><td>{} {}</td><td>{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td>\
              <td class=\"num {}\">{} {}</td></tr>",
-            svg::key(model.look(&now.contender)),
+            svg::key(model.style(&now.contender)),
             escape(&now.contender),
             escape(&now.case.operation),
             escape(&now.metric),

@@ -9,9 +9,9 @@ use super::lookups::{absent, leaders};
 use super::model::{Area, Dim, Model, Value, area, is_batched};
 use super::scatter::{Axis, Dot, Scatter};
 use super::table;
-use crate::results::Measurement;
-use crate::sizes::{BYTES_PER_ENTRY, size_of_store};
-use crate::suite_kv;
+use crate::core::results::Measurement;
+use crate::core::sizes::{BYTES_PER_ENTRY, size_of_store};
+use crate::suites::kv;
 
 /// The dimensions that describe a store, independently of how it is read.
 const STORE_DIMS: [Dim; 4] = [Dim::Dataset, Dim::Entries, Dim::ValueBytes, Dim::Compression];
@@ -55,11 +55,7 @@ pub(super) fn other(model: &Model<'_>) -> Figure<'static> {
     let slices = figure::slices(rest, &dims);
     Figure {
         id: "other",
-        title: if model.run.suite == suite_kv::NAME {
-            "Writes, scans and mixes"
-        } else {
-            "Other measurements"
-        },
+        title: if model.run.suite == kv::NAME { "Writes, scans and mixes" } else { "Other measurements" },
         lead: String::new(),
         variants: side_by_side(model, "other", &dims, slices),
         dims,
@@ -79,7 +75,7 @@ pub(super) fn size<'a>(model: &Model<'a>) -> Figure<'static> {
             slice.iter().copied().filter(|m| m.metric == BYTES_PER_ENTRY).collect();
         let bar = |m: &&'a Measurement| Bar {
             label: m.contender.clone(),
-            look: model.look(&m.contender),
+            style: model.style(&m.contender),
             measurement: m,
             part: part_of(m, "index bytes per entry"),
         };
@@ -136,9 +132,9 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
             .0
             .iter()
             .filter_map(|m| {
-                let look = model.look(&m.contender);
+                let style = model.style(&m.contender);
                 let size = size_of_store(model.run, m)?;
-                Some(Dot { label: m.contender.clone(), look, x: size.median, y: m.median })
+                Some(Dot { label: m.contender.clone(), style, x: size.median, y: m.median })
             })
             .collect();
         if dots.len() < 2 {
@@ -214,7 +210,7 @@ pub(super) fn bar_chart(model: &Model<'_>, id: String, title: String, group: &[&
         // Some builds use more threads than others can, so the label says how many.
         let threads = Dim::Threads.phrase(&Dim::Threads.of(&m.case));
         let label = if same_threads { m.contender.clone() } else { format!("{} · {threads}", m.contender) };
-        Bar { label, look: model.look(&m.contender), measurement: m, part: None }
+        Bar { label, style: model.style(&m.contender), measurement: m, part: None }
     });
     BarChart { id, title, per: "", bars: bars.collect() }.render()
 }

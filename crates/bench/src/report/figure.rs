@@ -9,10 +9,10 @@
 use std::collections::BTreeMap;
 
 use super::html::escape;
-use super::model::{self, Dim, Model, Value};
+use super::model::{Dim, Model, Value};
 use super::selector::Selector;
-use crate::results::Measurement;
-use crate::stats;
+use crate::core::results::Measurement;
+use crate::core::stats;
 
 /// A figure of the page.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Variant {
         names.dedup();
         let (plain, closeness) = plainness(dims, &key);
         let coverage = slice.first().map_or(0, |m| model.coverage(&m.case));
-        let enough = |m: &&&Measurement| model::is_exact(m) || m.samples.len() >= stats::SAMPLES_MIN;
+        let enough = |m: &&&Measurement| m.is_exact() || m.samples.len() >= stats::SAMPLES_MIN;
         let mut comparable: Vec<&str> = slice.iter().filter(enough).map(|m| m.contender.as_str()).collect();
         comparable.sort_unstable();
         comparable.dedup();

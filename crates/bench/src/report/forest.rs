@@ -9,10 +9,10 @@
 
 use super::format;
 use super::html::escape;
-use super::model::Look;
-use super::ratio::{Outcome, Ratio};
+use super::model::Style;
 use super::scale::Scale;
 use super::svg::{self, Anchor, Frame, line, percent, px, text};
+use crate::core::ratio::{Outcome, Ratio};
 
 const ROW: f64 = 34.0;
 const NAME_CHARS: usize = 44;
@@ -25,7 +25,7 @@ pub(super) struct Row {
     /// Text beside the row. Not escaped.
     pub(super) label: String,
     /// Marker beside the label.
-    pub(super) look: Look,
+    pub(super) style: Style,
     /// The ratio; above one means ahead.
     pub(super) ratio: Ratio,
     /// Further lines of the tooltip. Not escaped.
@@ -149,7 +149,7 @@ fn row_marks(row: &Row, scale: &Scale, top: f64) -> String {
     let middle = top + 22.0;
     let tip = format!("{}\n{}\n{}", row.label, in_words(row.ratio), row.detail);
     let class = tone(row.ratio.outcome());
-    let side = if row.look.ours { "ours" } else { "peer" };
+    let side = if row.style.ours { "ours" } else { "peer" };
     let mut out = format!("<g class=\"ratio {side} {class}\" data-tip=\"{}\">", escape(tip.trim_end()));
     out += &format!("<rect class=\"hit\" x=\"0\" y=\"{}\" width=\"100%\" height=\"{ROW}\"/>", px(top));
     out += &names(row, top, middle);
@@ -173,7 +173,7 @@ fn names(row: &Row, top: f64, middle: f64) -> String {
     let words = in_words(row.ratio);
     let (point, rest) = words.split_once(' ').unwrap_or((words.as_str(), ""));
     let figure = format!("<tspan class=\"fig\">{} {}</tspan>", sign(row.ratio), escape(point));
-    let (class, shape) = (row.look.class(), row.look.marker());
+    let (class, shape) = (row.style.class(), row.style.marker());
     let name = escape(&format::shorten(&row.label, NAME_CHARS));
     let beside = format!(
         "<g class=\"w\"><use class=\"mk {class}\" href=\"#{shape}\" x=\"-14\" y=\"{}\"/>{}{}</g>",
@@ -190,7 +190,7 @@ fn names(row: &Row, top: f64, middle: f64) -> String {
     );
     let above = format!(
         "<g class=\"n\">{}{}{}</g>",
-        svg::row_marker(row.look, top + 7.0),
+        svg::row_marker(row.style, top + 7.0),
         text("name", 0.0, 17.0, top + 11.0, Anchor::Start, &escape(&format::shorten(&row.label, 30))),
         text("val", 1.0, 0.0, top + 11.0, Anchor::End, &figure)
     );

@@ -284,7 +284,7 @@ mod tests {
     /// Goal: a UTC time is made readable, and anything else stays unchanged. Method: a valid time,
     /// a time with an offset and garbage.
     #[test]
-    fn moments() {
+    fn times_are_made_readable() {
         assert_eq!(moment("2026-03-01T12:34:56Z"), "2026-03-01 12:34 UTC");
         assert_eq!(moment("2026-03-01T12:34:56+02:00"), "2026-03-01T12:34:56+02:00");
         assert_eq!(moment("yesterday"), "yesterday");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::format;
 use super::html::{escape, plural};
 use super::lines::{LineChart, Point, Series as Line, some_stops};
-use super::model::Look;
+use super::model::Style;
 use super::shell::Shell;
 use super::table;
 use crate::history::{Series, told_apart};
@@ -74,7 +74,7 @@ fn chart(at: usize, title: &str, lines: &[(String, &Series)]) -> String {
     let line = |(number, (contender, series)): (usize, &(String, &Series))| Line {
         label: contender.clone(),
         short: format::shorten(contender, super::lines::DIRECT_CHARS),
-        look: Look::line(number),
+        style: Style::line(number),
         points: series.points.iter().map(point).collect(),
     };
     let first = lines.iter().find_map(|(_, series)| series.points.first());

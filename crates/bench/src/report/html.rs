@@ -62,7 +62,7 @@ mod tests {
     /// Goal: no character keeps a meaning in markup. Method: all of these characters, and the ones
     /// that deceive the eye.
     #[test]
-    fn escapes_markup_and_deceit() {
+    fn markup_and_misleading_characters_are_escaped() {
         assert_eq!(escape("<a href=\"x\">'&'"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;");
         assert_eq!(escape("a\u{202e}b\0c"), "a\u{fffd}b\u{fffd}c");
         assert_eq!(escape("naïve 数"), "naïve 数");
@@ -81,7 +81,7 @@ mod tests {
 
     /// Goal: names are joined as prose. Method: every length class.
     #[test]
-    fn lists() {
+    fn names_are_joined_as_prose() {
         let names = |n: usize| ["a", "b", "c"].iter().take(n).map(|s| (*s).to_owned()).collect::<Vec<_>>();
         assert_eq!(list(&names(0)), "");
         assert_eq!(list(&names(1)), "a");

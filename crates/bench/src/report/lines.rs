@@ -9,7 +9,7 @@
 
 use super::format;
 use super::html::escape;
-use super::model::Look;
+use super::model::Style;
 use super::scale::{Scale, prefix_base};
 use super::svg::{self, Anchor, Frame, line, px, text};
 
@@ -50,7 +50,7 @@ pub(super) struct Series {
     /// The label beside the end of the line, at most [`DIRECT_CHARS`] long. Not escaped.
     pub(super) short: String,
     /// Colour and marker of the contender's family.
-    pub(super) look: Look,
+    pub(super) style: Style,
     /// The points, in the order of the stops.
     pub(super) points: Vec<Point>,
 }
@@ -86,7 +86,7 @@ impl LineChart<'_> {
         if self.series.is_empty() {
             return "<p class=\"nothing\">No values.</p>".to_owned();
         }
-        self.series.sort_by_key(|series| series.look.ours);
+        self.series.sort_by_key(|series| series.style.ours);
 
         let values: Vec<f64> = self.series.iter().flat_map(|s| s.points.iter().map(|p| p.y)).collect();
         let scale = Scale::fitting(&values, 5, prefix_base(self.unit));
@@ -147,7 +147,7 @@ impl LineChart<'_> {
     }
 
     fn series_marks(&self, series: &Series, scale: &Scale, label_y: f64) -> String {
-        let (class, side) = (series.look.class(), if series.look.ours { "ours" } else { "peer" });
+        let (class, side) = (series.style.class(), if series.style.ours { "ours" } else { "peer" });
         let place_of = |point: &Point| self.stops.get(point.stop).map_or(0.5, |stop| stop.place);
         let mut out = format!("<g class=\"series {side} {class}\">");
 
@@ -160,7 +160,7 @@ impl LineChart<'_> {
             if let Some((low, high)) = point.interval {
                 out += &line("whisker", (x, height_of(scale, low)), (x, height_of(scale, high)));
             }
-            out += &svg::marker(series.look, x, height_of(scale, point.y), &self.tip(series, point));
+            out += &svg::marker(series.style, x, height_of(scale, point.y), &self.tip(series, point));
         }
         out += &self.direct_label(series, scale, label_y);
         out + "</g>"
@@ -174,12 +174,12 @@ impl LineChart<'_> {
         } else {
             String::new()
         };
-        let look = series.look;
+        let style = series.style;
         format!(
             "<svg class=\"w over\" x=\"100%\">{leader}<use class=\"mk {}\" href=\"#{}\" x=\"25\" y=\"{}\"/>\
              <text class=\"name\" x=\"34\" y=\"{}\">{}</text></svg>",
-            look.class(),
-            look.marker(),
+            style.class(),
+            style.marker(),
             px(y),
             px(y + 4.0),
             escape(&series.short)
@@ -200,11 +200,11 @@ impl LineChart<'_> {
 
     fn legend(&self) -> String {
         let item = |series: &Series| {
-            let class = if series.look.ours { " class=\"ours\"" } else { "" };
-            format!("<li{class}>{}{}</li>", svg::key(series.look), escape(&series.label))
+            let class = if series.style.ours { " class=\"ours\"" } else { "" };
+            format!("<li{class}>{}{}</li>", svg::key(series.style), escape(&series.label))
         };
         let mut ours_first: Vec<&Series> = self.series.iter().collect();
-        ours_first.sort_by_key(|series| series.look.family);
+        ours_first.sort_by_key(|series| series.style.family);
         format!("<ul class=\"legend n\">{}</ul>", ours_first.into_iter().map(item).collect::<String>())
     }
 

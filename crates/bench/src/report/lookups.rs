@@ -5,9 +5,9 @@ use super::figure::{self, Figure, Variant};
 use super::format;
 use super::html::{escape, list, plural};
 use super::lines::{DIRECT_CHARS, LineChart, Point, Series, Stop, even_stops, log_stops};
-use super::model::{self, Area, Dim, Look, Model, Value, is_batched};
+use super::model::{self, Area, Dim, Model, Style, Value, is_batched};
 use super::table;
-use crate::results::Measurement;
+use crate::core::results::Measurement;
 
 /// A chart with more rows than this initially shows only the leaders of each family.
 const MOST_ROWS: usize = 18;
@@ -33,7 +33,7 @@ pub(super) fn headline<'a>(model: &Model<'a>) -> Figure<'static> {
         let chart = |id: String, rows: &[&'a Measurement]| {
             let bar = |m: &&'a Measurement| Bar {
                 label: lookup_label(m),
-                look: model.look(&m.contender),
+                style: model.style(&m.contender),
                 measurement: m,
                 part: None,
             };
@@ -203,7 +203,7 @@ pub(super) fn leaders<'m>(
     }
     let leads = |m: &&&'m Measurement| {
         let rivals = slice.iter().filter(|other| {
-            let related = model.look(&other.contender) == model.look(&m.contender);
+            let related = model.style(&other.contender) == model.style(&m.contender);
             related && other.case.operation == m.case.operation && !std::ptr::eq(**other, **m)
         });
         let ahead = rivals.filter(|other| std::ptr::eq(model::better(m, other), **other)).count();
@@ -244,7 +244,7 @@ pub(super) fn champions(
     stop_of: &dyn Fn(&Measurement) -> Option<usize>,
     divisor: &dyn Fn(&Measurement) -> f64,
 ) -> Vec<Series> {
-    let mut lines: Vec<(Look, Series, f64)> = Vec::new();
+    let mut lines: Vec<(Style, Series, f64)> = Vec::new();
     for m in slice.iter().filter(|m| m.median.is_finite() && m.median > 0.0) {
         let Some(stop) = stop_of(m) else { continue };
         let by = divisor(m);
@@ -255,15 +255,15 @@ pub(super) fn champions(
             line.points.push(point);
             *sum += gain;
         } else {
-            let look = model.look(&m.contender);
-            lines.push((look, line_of(model, m, vec![point]), gain));
+            let style = model.style(&m.contender);
+            lines.push((style, line_of(model, m, vec![point]), gain));
         }
     }
     let mut out: Vec<(Series, f64)> = Vec::new();
-    for (look, mut line, sum) in lines {
+    for (style, mut line, sum) in lines {
         line.points.sort_by_key(|point| point.stop);
         let mean = sum / line.points.len() as f64;
-        match out.iter_mut().find(|(other, _)| other.look == look) {
+        match out.iter_mut().find(|(other, _)| other.style == style) {
             Some(best) if (line.points.len(), mean) > (best.0.points.len(), best.1) => *best = (line, mean),
             Some(_) => {}
             None => out.push((line, mean)),
@@ -274,7 +274,7 @@ pub(super) fn champions(
 
 fn line_of(model: &Model<'_>, m: &Measurement, points: Vec<Point>) -> Series {
     let short = model.short_name(&m.contender, DIRECT_CHARS);
-    Series { label: m.contender.clone(), short, look: model.look(&m.contender), points }
+    Series { label: m.contender.clone(), short, style: model.style(&m.contender), points }
 }
 
 /// Returns one line per family: that of the contender with the lowest value at the first
@@ -292,7 +292,7 @@ fn tails(model: &Model<'_>, slice: &[&Measurement], labels: &[String]) -> Vec<Se
             .collect();
         let line = line_of(model, m, points);
         let first = |line: &Series| line.points.first().map_or(f64::INFINITY, |point| point.y);
-        match out.iter_mut().find(|other| other.look == line.look) {
+        match out.iter_mut().find(|other| other.style == line.style) {
             Some(best) if first(&line) < first(best) => *best = line,
             Some(_) => {}
             None => out.push(line),

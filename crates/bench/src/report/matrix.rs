@@ -4,10 +4,10 @@
 use super::forest;
 use super::format;
 use super::html::{escape, plural};
-use super::model::{self, Dim, describe};
-use super::ratio::{self, Outcome, Pair, Ratio};
-use crate::results::Measurement;
-use crate::stats;
+use super::model::{Dim, describe};
+use crate::core::ratio::{Outcome, Pair, Ratio};
+use crate::core::results::Measurement;
+use crate::core::{ratio, stats};
 
 /// The cases of one row and column.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl<'a> Cell<'a> {
         // At this confidence, one comparison in twenty is significant although nothing differs. The
         // standing is mixed only if more cases than that, by two standard deviations, are
         // significant. Exact values never differ by chance.
-        let is_exact = |pair: &Pair<'_>| model::is_exact(pair.subject) && model::is_exact(pair.against);
+        let is_exact = |pair: &Pair<'_>| pair.subject.is_exact() && pair.against.is_exact();
         let varying = || self.cases.iter().filter(|(pair, _)| !is_exact(pair));
         let cases = varying().filter(|(_, ratio)| ratio.interval.is_some()).count() as f64;
         let clear = varying().filter(|(_, ratio)| ratio.outcome().is_clear()).count();

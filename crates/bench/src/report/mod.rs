@@ -6,7 +6,7 @@
 //! finite are shown as a dash and drawn nowhere.
 //!
 //! ```text
-//! Run ─> model    families, looks, areas     ─> figure   choices of the matrix, one variant each
+//! Run ─> model    families, styles, areas     ─> figure   choices of the matrix, one variant each
 //!     ─> verdict  best against best, by ratio            bars, lines, scatter, forest: svg + scale
 //!     ─> page     sections in order, style.css, script.js, the run as JSON
 //! Whole ─> words  the verdicts in plain words
@@ -30,23 +30,24 @@ mod model;
 mod page;
 mod picture;
 mod pool;
-pub(crate) mod ratio;
 mod scale;
 mod scatter;
 mod scope;
 mod selector;
 mod setup;
 mod shell;
+pub mod summary;
 mod svg;
 mod table;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod trace;
+pub mod trace_text;
 mod verdict;
 mod verdict_page;
-mod whole;
+pub mod whole;
 mod words;
 mod writes;
 
@@ -58,9 +59,9 @@ pub(crate) use words::{Claims, Side, claims};
 
 use cairn_trace::stats::Stats;
 
+use crate::core::results::Run;
 use crate::history::Series;
-use crate::results::Run;
-use crate::suite_all::Whole;
+use crate::suites::all::Whole;
 
 /// Renders `run` as one self-contained HTML document.
 ///

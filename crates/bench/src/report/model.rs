@@ -1,11 +1,10 @@
-//! The run as the report sees it: families in a fixed order with a fixed look, and measurements
+//! The run as the report sees it: families in a fixed order with a fixed style, and measurements
 //! sorted by area.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::format;
-use crate::results::{Case, Measurement, Run};
-use crate::suite_pool::trace;
+use crate::core::results::{Case, Measurement, PAGE_TRACE, Run};
 
 /// The subject of a measurement, which decides the section that draws it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +27,7 @@ pub(super) enum Area {
 pub(super) fn area(measurement: &Measurement) -> Area {
     let operation = measurement.case.operation.as_str();
     let dataset = measurement.case.dataset.as_str();
-    if dataset.starts_with("phase ") || dataset == trace::DATASET {
+    if dataset.starts_with("phase ") || dataset == PAGE_TRACE {
         Area::Pool
     } else if measurement.metric.contains("bytes per entry") {
         Area::Size
@@ -46,14 +45,6 @@ pub(super) fn area(measurement: &Measurement) -> Area {
 /// Returns true for lookups that pass many keys in one call.
 pub(super) fn is_batched(operation: &str) -> bool {
     matches!(operation, "get_many" | "mget" | "multi_get" | "multiget")
-}
-
-/// Returns true for a value that is counted, not timed, and was the same every time: one sample is
-/// then as good as many. The size of a tree's files is counted too, but depends on the timing of
-/// background work, so its samples may differ.
-pub(crate) fn is_exact(measurement: &Measurement) -> bool {
-    let is_counted = area(measurement) == Area::Size || measurement.case.dataset == trace::DATASET;
-    is_counted && measurement.samples.windows(2).all(|pair| pair.first() == pair.last())
 }
 
 /// A dimension of the matrix.
@@ -163,7 +154,7 @@ pub(super) fn describe(case: &Case, dims: &[Dim]) -> String {
 
 /// How a contender is drawn; the same everywhere on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct Style {
     /// True for Cairn's own contenders.
     pub(super) ours: bool,
     /// Index of the contender's family in [`Model::families`].
@@ -180,11 +171,11 @@ const OUR_TONES: usize = 11;
 /// Number of marker shapes, which distinguish families when colours do not.
 const MARKERS: usize = 7;
 
-impl Look {
-    /// Returns the look of a line that belongs to no contender. Its number distinguishes it from
+impl Style {
+    /// Returns the style of a line that belongs to no contender. Its number distinguishes it from
     /// the other lines of its chart.
-    pub(super) fn line(number: usize) -> Look {
-        Look { ours: true, family: number, tone: number * 3 }
+    pub(super) fn line(number: usize) -> Style {
+        Style { ours: true, family: number, tone: number * 3 }
     }
 
     /// Returns the CSS class of the colour.
@@ -204,7 +195,7 @@ pub(super) struct Family<'a> {
     /// The name, as in the run.
     pub(super) name: &'a str,
     /// How its contenders are drawn.
-    pub(super) look: Look,
+    pub(super) style: Style,
 }
 
 /// A run, prepared for the questions that every section asks about it.
@@ -214,7 +205,7 @@ pub(super) struct Model<'a> {
     pub(super) run: &'a Run,
     /// The families: ours first, then the peers, each group in the run's order.
     pub(super) families: Vec<Family<'a>>,
-    looks: BTreeMap<&'a str, Look>,
+    styles: BTreeMap<&'a str, Style>,
     /// Number of operations and metrics that were measured of each store.
     coverage: BTreeMap<Store<'a>, usize>,
 }
@@ -227,7 +218,7 @@ fn store_of(case: &Case) -> Store<'_> {
 }
 
 impl<'a> Model<'a> {
-    /// Assigns families and looks. A measurement of a contender that the run does not list gets a
+    /// Assigns families and styles. A measurement of a contender that the run does not list gets a
     /// family of its own among the peers, so that no measurement can disappear.
     pub(super) fn new(run: &'a Run) -> Self {
         let listed = run.contenders.iter().map(|c| (c.name.as_str(), c.family.as_str(), c.ours));
@@ -237,18 +228,18 @@ impl<'a> Model<'a> {
         let all: Vec<(&str, &str, bool)> = listed.chain(strays.map(|name| (name, name, false))).collect();
 
         let mut families: Vec<Family<'a>> = Vec::new();
-        let mut looks = BTreeMap::new();
+        let mut styles = BTreeMap::new();
         for side in [true, false] {
             let first = families.len();
             for (name, family, _) in all.iter().filter(|(_, _, ours)| *ours == side) {
-                let found = families.iter().skip(first).find(|f| f.name == *family).map(|f| f.look);
-                let look = found.unwrap_or_else(|| {
+                let found = families.iter().skip(first).find(|f| f.name == *family).map(|f| f.style);
+                let style = found.unwrap_or_else(|| {
                     let index = families.len();
-                    let look = Look { ours: side, family: index, tone: index - first };
-                    families.push(Family { name: family, look });
-                    look
+                    let style = Style { ours: side, family: index, tone: index - first };
+                    families.push(Family { name: family, style });
+                    style
                 });
-                looks.entry(*name).or_insert(look);
+                styles.entry(*name).or_insert(style);
             }
         }
         let mut kinds: BTreeMap<Store<'a>, BTreeSet<(&str, &str)>> = BTreeMap::new();
@@ -256,7 +247,7 @@ impl<'a> Model<'a> {
             kinds.entry(store_of(&m.case)).or_default().insert((&m.case.operation, &m.metric));
         }
         let coverage = kinds.into_iter().map(|(store, kinds)| (store, kinds.len())).collect();
-        Model { run, families, looks, coverage }
+        Model { run, families, styles, coverage }
     }
 
     /// Returns how many operations and metrics were measured of the store of `case`. Quick runs
@@ -279,9 +270,9 @@ impl<'a> Model<'a> {
         names
     }
 
-    /// Returns the look of the contender with that name.
-    pub(super) fn look(&self, contender: &str) -> Look {
-        self.looks.get(contender).copied().unwrap_or(Look { ours: false, family: 0, tone: 6 })
+    /// Returns the style of the contender with that name.
+    pub(super) fn style(&self, contender: &str) -> Style {
+        self.styles.get(contender).copied().unwrap_or(Style { ours: false, family: 0, tone: 6 })
     }
 
     /// Returns whether a contender keeps decompressed blocks in memory, as far as the run says.
@@ -292,7 +283,7 @@ impl<'a> Model<'a> {
     /// Returns a name that fits beside a line and stands for the family there: the contender's name
     /// if it is short enough, otherwise the family's. Not escaped.
     pub(super) fn short_name(&self, contender: &str, keep: usize) -> String {
-        let family = self.families.get(self.look(contender).family).map_or(contender, |family| family.name);
+        let family = self.families.get(self.style(contender).family).map_or(contender, |family| family.name);
         let short = if contender.chars().count() <= keep { contender } else { family };
         format::shorten(short, keep)
     }

@@ -17,8 +17,8 @@ use super::table;
 use super::verdict::Verdict;
 use super::verdict_page;
 use super::writes;
-use crate::results::Run;
-use crate::stats;
+use crate::core::results::Run;
+use crate::core::stats;
 
 pub(super) const STYLE: &str = include_str!("style.css");
 pub(super) const SCRIPT: &str = include_str!("script.js");

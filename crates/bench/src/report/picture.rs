@@ -14,12 +14,12 @@
 use super::html::escape;
 use super::matrix::Standing;
 use super::model::Model;
-use super::ratio::{Outcome, Ratio};
 use super::scale::Scale;
 use super::verdict::{Topic, Verdict};
-use crate::results::Run;
-use crate::stats;
-use crate::{suite_hash, suite_index, suite_kv, suite_pool, suite_sql};
+use crate::core::ratio::{Outcome, Ratio};
+use crate::core::results::Run;
+use crate::core::stats;
+use crate::suites::{hash, index, kv, pool, sql};
 
 const WIDTH: f64 = 760.0;
 /// Left and right end of the plot. Names stand to its left and values to its right.
@@ -222,11 +222,11 @@ fn in_words(groups: &[(&str, Vec<Row>)]) -> String {
 
 fn title_of(run: &Run) -> &'static str {
     match run.suite.as_str() {
-        suite_hash::NAME => "Constant store",
-        suite_index::NAME => "Compressed index",
-        suite_kv::NAME => "Key-value store",
-        suite_pool::NAME => "Buffer pool",
-        suite_sql::NAME => "Relational engine: transactions and short queries",
+        hash::NAME => "Constant store",
+        index::NAME => "Compressed index",
+        kv::NAME => "Key-value store",
+        pool::NAME => "Buffer pool",
+        sql::NAME => "Relational engine: transactions and short queries",
         _ => "Others",
     }
 }

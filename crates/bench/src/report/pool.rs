@@ -8,9 +8,9 @@ use super::lines::{LineChart, Stop, log_stops};
 use super::lookups::{absent, champions, core_mark, series_table, stop_index};
 use super::model::{Area, Dim, Model};
 use super::table;
-use crate::compare::HIT_RATES;
-use crate::results::Measurement;
-use crate::suite_pool::trace;
+use crate::core::compare::HIT_RATES;
+use crate::core::results::Measurement;
+use crate::suites::pool::trace;
 
 /// Prefix of the operations that measure other pool sizes.
 const BY_SIZE: &str = "Pool Size";

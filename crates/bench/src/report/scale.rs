@@ -187,7 +187,7 @@ mod tests {
 
     /// Goal: values that are not usable still give an axis. Method: every kind of them.
     #[test]
-    fn nonsense_gives_an_axis() {
+    fn unusable_values_still_give_an_axis() {
         for max in [f64::NAN, f64::INFINITY, 0.0, -3.0] {
             assert!(Scale::from_zero(max, 5, 1000.0).ticks().len() >= 2);
             assert!(!Scale::log(max, max).ticks().is_empty());
@@ -200,7 +200,7 @@ mod tests {
 
     /// Goal: the most familiar axes are the ones that a person would draw. Method: golden values.
     #[test]
-    fn familiar_axes() {
+    fn familiar_ranges_get_familiar_axes() {
         assert_eq!(Scale::from_zero(5.9e6, 5, 1000.0).ticks(), [0.0, 2e6, 4e6, 6e6]);
         let mib = 1_048_576.0;
         assert_eq!(

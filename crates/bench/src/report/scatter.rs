@@ -6,7 +6,7 @@
 
 use super::format;
 use super::html::escape;
-use super::model::Look;
+use super::model::Style;
 use super::scale::{Scale, prefix_base};
 use super::svg::{self, Anchor, Frame, line, text};
 
@@ -26,7 +26,7 @@ pub(super) struct Dot {
     /// The contender's name. Not escaped.
     pub(super) label: String,
     /// Colour and marker of its family.
-    pub(super) look: Look,
+    pub(super) style: Style,
     /// Value on the x axis.
     pub(super) x: f64,
     /// Value on the y axis.
@@ -84,7 +84,7 @@ impl Scatter<'_> {
         if self.dots.is_empty() {
             return "<p class=\"nothing\">No values.</p>".to_owned();
         }
-        self.dots.sort_by_key(|dot| !dot.look.ours);
+        self.dots.sort_by_key(|dot| !dot.style.ours);
         let along = |pick: fn(&Dot) -> f64| self.dots.iter().map(pick).collect::<Vec<_>>();
         let x_scale = Scale::fitting(&along(|dot| dot.x), 5, prefix_base(self.x.unit));
         let y_scale = Scale::fitting(&along(|dot| dot.y), 5, prefix_base(self.y.unit));
@@ -197,9 +197,9 @@ impl Scatter<'_> {
     }
 
     fn mark(&self, dot: &Dot, place: (f64, f64), label: Option<&(Anchor, f64, f64)>) -> String {
-        let side = if dot.look.ours { "ours" } else { "peer" };
+        let side = if dot.style.ours { "ours" } else { "peer" };
         let mut out =
-            format!("<g class=\"spot {side}\">{}", svg::marker(dot.look, place.0, place.1, &self.tip(dot)));
+            format!("<g class=\"spot {side}\">{}", svg::marker(dot.style, place.0, place.1, &self.tip(dot)));
         if let Some((anchor, dx, dy)) = label {
             let name = escape(&format::shorten(&dot.label, LABEL_CHARS));
             out += &text("name w", place.0, *dx, place.1 + dy, *anchor, &name);
@@ -213,16 +213,16 @@ impl Scatter<'_> {
     }
 
     fn legend(&self) -> String {
-        let mut seen: Vec<Look> = Vec::new();
+        let mut seen: Vec<Style> = Vec::new();
         let mut items = String::new();
         for dot in &self.dots {
-            let shown = self.dots.iter().filter(|other| other.look == dot.look).count();
-            if seen.contains(&dot.look) {
+            let shown = self.dots.iter().filter(|other| other.style == dot.style).count();
+            if seen.contains(&dot.style) {
                 continue;
             }
-            seen.push(dot.look);
+            seen.push(dot.style);
             let more = if shown > 1 { format!(" and {} more", shown - 1) } else { String::new() };
-            items += &format!("<li>{}{}{more}</li>", svg::key(dot.look), escape(&dot.label));
+            items += &format!("<li>{}{}{more}</li>", svg::key(dot.style), escape(&dot.label));
         }
         format!("<ul class=\"legend n\">{items}</ul>")
     }

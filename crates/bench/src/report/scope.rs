@@ -53,7 +53,7 @@ mod tests {
     /// Goal: ids of the markup get the prefix wherever they occur; ids of the page and text that
     /// looks like markup do not.
     #[test]
-    fn own_ids_are_named() {
+    fn ids_of_the_markup_get_the_prefix() {
         let markup = "<section id=\"size\"><a href=\"#size\">x</a><use href=\"#m1\"/><svg aria-labelledby=\"s-t s-d m2\">\
                       <title id=\"s-t\"> id=&quot;size&quot;</title><desc id=\"s-d\">#size</desc></svg></section>";
         let expected = "<section id=\"kv-size\"><a href=\"#kv-size\">x</a><use href=\"#m1\"/><svg aria-labelledby=\"kv-s-t kv-s-d m2\">\

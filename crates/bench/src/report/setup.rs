@@ -5,7 +5,7 @@ use super::format;
 use super::html::escape;
 use super::model::Model;
 use super::svg;
-use crate::results::{Contender, NOT_MEASURED, Probe, Run};
+use crate::core::results::{Contender, NOT_MEASURED, Probe, Run};
 
 /// Lists every engine that was asked for, including those that were skipped.
 pub(super) fn contenders(model: &Model<'_>) -> String {
@@ -50,7 +50,7 @@ fn contender_row(model: &Model<'_>, contender: &Contender) -> String {
     format!(
         "<tr{}><th scope=\"row\">{}{}</th><td>{}</td><td>{}</td><td class=\"wrap\">{settings}</td></tr>",
         if contender.ours { " class=\"ours\"" } else { "" },
-        svg::key(model.look(&contender.name)),
+        svg::key(model.style(&contender.name)),
         escape(&contender.name),
         escape(&contender.family),
         escape(&contender.version)

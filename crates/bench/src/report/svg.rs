@@ -13,7 +13,7 @@
 
 use super::format;
 use super::html::escape;
-use super::model::Look;
+use super::model::Style;
 
 /// Labels longer than this get a second, shortened form for narrow charts.
 const NARROW_CHARS: usize = 30;
@@ -120,21 +120,21 @@ pub(super) fn label(full: &str) -> String {
 }
 
 /// Draws the marker of a family, filled with its colour and centred on the place.
-pub(super) fn marker(look: Look, x: f64, y: f64, tip: &str) -> String {
+pub(super) fn marker(style: Style, x: f64, y: f64, tip: &str) -> String {
     let tip = if tip.is_empty() { String::new() } else { format!(" data-tip=\"{}\"", escape(tip)) };
-    let (class, shape) = (look.class(), look.marker());
+    let (class, shape) = (style.class(), style.marker());
     format!("<use class=\"mk {class}\" href=\"#{shape}\" x=\"{}\" y=\"{}\"{tip}/>", percent(x), px(y))
 }
 
 /// Draws the same marker at the head of a row, before its label.
-pub(super) fn row_marker(look: Look, y: f64) -> String {
-    let (class, shape) = (look.class(), look.marker());
+pub(super) fn row_marker(style: Style, y: f64) -> String {
+    let (class, shape) = (style.class(), style.marker());
     format!("<use class=\"mk {class}\" href=\"#{shape}\" x=\"6\" y=\"{}\"/>", px(y))
 }
 
 /// Returns the same marker for use in HTML text, such as legends and tables.
-pub(super) fn key(look: Look) -> String {
-    let (class, shape) = (look.class(), look.marker());
+pub(super) fn key(style: Style) -> String {
+    let (class, shape) = (style.class(), style.marker());
     format!(
         "<svg class=\"key\" width=\"14\" height=\"12\" aria-hidden=\"true\"><use class=\"mk {class}\" href=\"#{shape}\" x=\"7\" y=\"6\"/></svg>"
     )

@@ -8,10 +8,10 @@ use super::forest;
 use super::format;
 use super::html::{escape, plural};
 use super::model::{self, Dim, Model};
-use super::ratio::{self, Pair};
 use super::svg;
-use crate::results::{Case, Measurement};
-use crate::stats;
+use crate::core::ratio::Pair;
+use crate::core::results::{Case, Measurement};
+use crate::core::{ratio, stats};
 
 /// Numbers are right-aligned, so that their digits line up.
 const NUMBER: &str = " class=\"num\"";
@@ -61,7 +61,7 @@ struct Standard<'a> {
 impl<'a> Standard<'a> {
     fn new(model: &Model<'a>) -> Self {
         let mut ours: BTreeMap<(&str, &Case), &Measurement> = BTreeMap::new();
-        for m in model.run.measurements.iter().filter(|m| m.verified && model.look(&m.contender).ours) {
+        for m in model.run.measurements.iter().filter(|m| m.verified && model.style(&m.contender).ours) {
             let entry = ours.entry((m.metric.as_str(), &m.case)).or_insert(m);
             *entry = model::better(entry, m);
         }
@@ -71,7 +71,7 @@ impl<'a> Standard<'a> {
     /// Returns sort key, class and text of the column that compares Cairn's best with this row.
     fn cell(&self, model: &Model<'_>, m: &Measurement) -> (f64, &'static str, String) {
         let nothing = (f64::NAN, "", format::NONE.to_owned());
-        if model.look(&m.contender).ours {
+        if model.style(&m.contender).ours {
             return nothing;
         }
         let pair = self.ours.get(&(m.metric.as_str(), &m.case)).map(|subject| Pair { subject, against: m });
@@ -143,7 +143,7 @@ fn constant_dims(model: &Model<'_>, shown: &[Dim]) -> String {
 }
 
 fn row(model: &Model<'_>, standard: &Standard<'_>, dims: &[Dim], m: &Measurement) -> String {
-    let look = model.look(&m.contender);
+    let style = model.style(&m.contender);
     let number = |value: f64| {
         if value.is_finite() { format!(" data-v=\"{value}\"") } else { " data-v=\"\"".to_owned() }
     };
@@ -152,8 +152,8 @@ fn row(model: &Model<'_>, standard: &Standard<'_>, dims: &[Dim], m: &Measurement
     let mut out = format!(
         "<tr{}><th scope=\"row\">{}{}</th><td>{}</td><td>{}</td><td class=\"num\"{}>{}</td><td class=\"num\"{}>{}</td>\
          <td class=\"num {tone}\"{}>{}</td>",
-        if look.ours { " class=\"ours\"" } else { "" },
-        svg::key(look),
+        if style.ours { " class=\"ours\"" } else { "" },
+        svg::key(style),
         escape(&m.contender),
         escape(&m.case.operation),
         escape(&m.metric),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::{Case, Contender, Measurement, Run, SCHEMA_VERSION};
+use crate::core::results::{Case, Contender, Measurement, Run, SCHEMA_VERSION};
 
 /// Returns the plainest kind of case.
 pub(crate) fn case(operation: &str) -> Case {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::markup::{Page, check, parse};
 use super::render_html;
 use super::testing::{case, contender, measurement, run};
-use crate::results::{Contender, Measurement, Probe, Run};
+use crate::core::results::{Contender, Measurement, Probe, Run};
 use crate::test_config::cases;
 
 /// Renders the page, parses it strictly and checks everything that must hold for each report.
@@ -268,7 +268,7 @@ fn figures_that_are_none_are_dashes() {
 /// verdict.
 /// Method: cut the small run down.
 #[test]
-fn little_data_decides_little() {
+fn little_data_gives_no_verdict() {
     let mut single = small_run();
     for m in &mut single.measurements {
         m.samples.truncate(1);
@@ -320,7 +320,7 @@ fn all_intervals_are_equally_sure() {
 #[test]
 fn the_verdict_is_of_a_case_with_samples() {
     let samples = [0.99, 1.0, 1.01, 1.0, 0.995];
-    let few = |count: usize, case: fn(&crate::results::Case) -> bool| {
+    let few = |count: usize, case: fn(&crate::core::results::Case) -> bool| {
         let mut run = small_run();
         for m in run.measurements.iter_mut().filter(|m| m.samples.len() > 1) {
             let count = if case(&m.case) { count } else { 5 };
@@ -470,7 +470,7 @@ proptest! {
 /// their own. Method: two readers of one builder, and a peer whose readers' names do not begin with
 /// the builder's.
 #[test]
-fn readers_meet_the_size_of_their_store() {
+fn readers_show_the_size_of_their_store() {
     let names = [("cairn", "cairn", true), ("cairn mmap", "cairn", true), ("cairn heap", "cairn", true)];
     let peers = [("java in-memory build", "java", false), ("java READER", "java", false)];
     let contenders =
@@ -519,7 +519,7 @@ fn the_best_measured_store_comes_first() {
 /// Goal: of a family with many contenders only the leaders are shown at once, and none is lost.
 /// Method: one peer with thirty readers.
 #[test]
-fn crowds_are_folded() {
+fn large_families_show_only_their_leaders() {
     let readers: Vec<String> = (0..30).map(|index| format!("java reader {index}")).collect();
     let mut contenders: Vec<Contender> = readers.iter().map(|name| contender(name, "java", false)).collect();
     contenders.push(contender("cairn", "cairn", true));

@@ -5,10 +5,10 @@ use cairn_trace::stats::{Stats, Window};
 use super::format;
 use super::html::escape;
 use super::lines::{LineChart, Point, Series, some_stops as stops};
-use super::model::Look;
+use super::model::Style;
 use super::shell::Shell;
 use super::table;
-use crate::trace_text;
+use crate::report::trace_text;
 
 /// Returns the whole document.
 pub(super) fn document(name: &str, stats: &Stats) -> String {
@@ -130,7 +130,7 @@ fn sizes(stats: &Stats) -> String {
 
 fn series(number: usize, label: &str, values: impl Iterator<Item = f64>) -> Series {
     let points = values.enumerate().map(|(stop, y)| Point { stop, y, interval: None }).collect();
-    Series { label: label.to_owned(), short: label.to_owned(), look: Look::line(number), points }
+    Series { label: label.to_owned(), short: label.to_owned(), style: Style::line(number), points }
 }
 
 fn over_time(stats: &Stats) -> String {
@@ -256,7 +256,7 @@ fn caches(stats: &Stats) -> String {
 mod tests {
     use super::*;
     use crate::report::markup;
-    use crate::trace_text::tests::sample_stats;
+    use crate::report::trace_text::tests::sample_stats;
 
     /// Goal: the page is well-formed, states the same as the text form, and escapes names. Method:
     /// the strict markup reader over a trace with everything, one without times, and an empty one.

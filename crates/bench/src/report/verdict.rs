@@ -10,11 +10,9 @@ use std::collections::BTreeMap;
 
 use super::matrix::Cell;
 use super::model::{self, Dim, Family, Model, Value, is_batched};
-use super::ratio::{self, Pair, Ratio};
-use crate::peers::sparkey_java;
-use crate::results::{Case, Measurement, OVER_TIME, PEAK_MEMORY};
-use crate::suite_kv;
-use crate::suite_pool::raw;
+use crate::core::ratio::{self, Pair, Ratio};
+use crate::core::results::{Case, Measurement, OVER_TIME, PEAK_MEMORY, SPARKEY_JAVA};
+use crate::stores::{bare_device, raw_reads};
 
 /// One operation and metric, as a column of the verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +65,7 @@ impl<'a> Verdict<'a> {
         }
         topics.sort_by_key(Topic::rank);
         let peers: Vec<Family<'a>> =
-            model.families.iter().filter(|family| !family.look.ours).cloned().collect();
+            model.families.iter().filter(|family| !family.style.ours).cloned().collect();
         let mut out = Verdict { topics, peers, cells: BTreeMap::new(), groups };
         out.fill(model);
         out.peers.clone().iter().enumerate().rev().for_each(|(index, _)| out.drop_unmeasured(index));
@@ -124,15 +122,15 @@ impl<'a> Verdict<'a> {
     fn pair(&self, model: &Model<'a>, key: &(String, Case), peer: &Family<'a>) -> Option<Pair<'a>> {
         // Java's peak memory is that of the whole virtual machine. Ours is a rise above the memory
         // of the records.
-        if key.0 == PEAK_MEMORY && peer.name == sparkey_java::FAMILY {
+        if key.0 == PEAK_MEMORY && peer.name == SPARKEY_JAVA {
             return None;
         }
-        let family = peer.look.family;
+        let family = peer.style.family;
         let against =
-            self.best_of(key, &|name| model.look(name).family == family && !model.look(name).ours)?;
+            self.best_of(key, &|name| model.style(name).family == family && !model.style(name).ours)?;
         let fair = !key.1.decompresses() || model.keeps_blocks(&against.contender);
         let subject =
-            self.best_of(key, &|name| model.look(name).ours && (fair || !model.keeps_blocks(name)))?;
+            self.best_of(key, &|name| model.style(name).ours && (fair || !model.keeps_blocks(name)))?;
         Some(Pair { subject, against })
     }
 
@@ -166,7 +164,7 @@ impl<'a> Verdict<'a> {
 /// or the course of another one, and contenders that do not compete: reads without a pool, the
 /// optimum, which knows the future, and the bare device, which is not a store.
 fn takes_part(m: &Measurement) -> bool {
-    let competes = m.contender != suite_kv::DEVICE && !m.contender.starts_with(raw::FAMILY);
+    let competes = m.contender != bare_device::NAME && !m.contender.starts_with(raw_reads::FAMILY);
     let is_of_its_own = m.metric != OVER_TIME
         && (model::area(m) != model::Area::Pool || matches!(m.metric.as_str(), "latency" | "throughput"));
     competes && is_of_its_own

@@ -6,11 +6,11 @@ use super::format;
 use super::html::{escape, list, plural};
 use super::matrix::{self, both_figures};
 use super::model::{self, Dim, Family, Model, Value, describe};
-use super::ratio::{self, Outcome, Pair, Ratio};
 use super::svg;
 use super::verdict::{Topic, Verdict};
-use crate::results::{Contender, Run};
-use crate::stats;
+use crate::core::ratio::{Outcome, Pair, Ratio};
+use crate::core::results::{Contender, Run};
+use crate::core::{ratio, stats};
 
 /// An interval wider than this fraction of its median calls for more repetitions.
 const WIDE: f64 = 0.1;
@@ -145,7 +145,7 @@ fn plain_case(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)])
         let Some(ratio) = ratio::within(pair) else { continue };
         rows.push(Row {
             label: pair.against.contender.clone(),
-            look: family.look,
+            style: family.style,
             ratio,
             detail: both_figures(pair),
         });
@@ -225,7 +225,7 @@ fn overall(verdict: &Verdict<'_>) -> String {
     let columns: Vec<String> = verdict.topics.iter().map(|topic| topic.label.clone()).collect();
     let row = |(place, peer): (usize, &Family<'_>)| {
         let cells = (0..columns.len()).map(|topic| verdict.cell(topic, place)).collect();
-        (format!("{}{}", svg::key(peer.look), escape(peer.name)), cells)
+        (format!("{}{}", svg::key(peer.style), escape(peer.name)), cells)
     };
     let rows: Vec<_> = verdict.peers.iter().enumerate().map(row).collect();
     let table = matrix::table("Cairn’s best against each family over all cases", "Against", &columns, &rows);
@@ -255,7 +255,7 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
     if run.stopped {
         notes.push("The run <b>ended early</b>: missing values were not measured.".to_owned());
     }
-    let timed = || run.measurements.iter().filter(|m| !model::is_exact(m));
+    let timed = || run.measurements.iter().filter(|m| !m.is_exact());
     let few = timed().filter(|m| m.samples.len() < ENOUGH_SAMPLES).count();
     if few > 0 {
         let measurements = plural(timed().count(), "measurement");

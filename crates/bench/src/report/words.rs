@@ -4,10 +4,10 @@
 use super::format;
 use super::matrix::{Cell, Standing};
 use super::model::{Dim, Model, describe};
-use super::ratio::{Outcome, Pair, Ratio};
 use super::verdict::{Topic, Verdict};
-use crate::results::Run;
-use crate::suite_kv::catalog;
+use crate::core::ratio::{Outcome, Pair, Ratio};
+use crate::core::results::Run;
+use crate::stores::cairn_kv;
 
 /// The side that a claim favours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,8 +121,8 @@ fn by(ratio: Ratio, ours: bool) -> f64 {
 /// instance `cairn server` is not the embedded engine.
 fn own_name<'a>(pairs: impl IntoIterator<Item = &'a Pair<'a>>) -> String {
     let mut names = pairs.into_iter().map(|pair| pair.subject.contender.as_str());
-    let first = names.next().unwrap_or(catalog::CAIRN);
-    if first == catalog::CAIRN || names.any(|name| name != first) { "Cairn" } else { first }.to_owned()
+    let first = names.next().unwrap_or(cairn_kv::NAME);
+    if first == cairn_kv::NAME || names.any(|name| name != first) { "Cairn" } else { first }.to_owned()
 }
 
 /// Returns a sentence such as `lmdb does 2.1 times as much (1.9 to 2.3)`, worded by the metric's
@@ -158,8 +158,8 @@ fn times(ratio: Ratio, ours: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::results::Measurement;
     use crate::report::testing::{contender, measurement, run};
-    use crate::results::Measurement;
 
     fn with_entries(mut m: Measurement, entries: u64) -> Measurement {
         m.case.entries = entries;
@@ -169,11 +169,11 @@ mod tests {
     /// Goal: neither the bare device, which is not a store, nor the values over the seconds of one
     /// turn make claims. Method: ours is ten times ahead in both, and in nothing else.
     #[test]
-    fn only_stores_compete() {
+    fn bare_device_makes_no_claims() {
         let around = |center: f64| [0.99, 1.0, 1.01, 1.0, 0.995].map(|noise| center * noise);
         let measured =
             |name: &str, metric: &str, center: f64| measurement(name, "put", metric, &around(center));
-        let device = crate::suite_kv::DEVICE;
+        let device = crate::stores::bare_device::NAME;
         let run = run(
             vec![
                 contender("cairn", "cairn", true),
@@ -184,8 +184,8 @@ mod tests {
                 measured("cairn", "throughput", 1e6),
                 measured("lmdb", "throughput", 1e6),
                 measured(device, "throughput", 1e5),
-                measured("cairn", crate::results::OVER_TIME, 1e6),
-                measured("lmdb", crate::results::OVER_TIME, 1e5),
+                measured("cairn", crate::core::results::OVER_TIME, 1e6),
+                measured("lmdb", crate::core::results::OVER_TIME, 1e5),
             ],
         );
         let claims = claims(&run);
@@ -247,7 +247,7 @@ mod tests {
 
     /// Goal: an empty run gives no claims.
     #[test]
-    fn nothing_is_said_of_nothing() {
+    fn empty_run_makes_no_claims() {
         assert_eq!(claims(&run(Vec::new(), Vec::new())), Claims::default());
     }
 }

@@ -7,8 +7,8 @@ use super::lines::{LineChart, log_stops};
 use super::lookups::{absent, champions, core_mark, series_table, stop_index};
 use super::model::{Area, Dim, Model, area};
 use super::scatter::{Axis, Dot, Scatter};
-use crate::results::Measurement;
-use crate::sizes::{BYTES_PER_ENTRY, size_of_store};
+use crate::core::results::Measurement;
+use crate::core::sizes::{BYTES_PER_ENTRY, size_of_store};
 
 const WRITE_AMPLIFICATION: &str = "write amplification";
 const SPACE_AMPLIFICATION: &str = "space amplification";
@@ -31,8 +31,8 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
             };
         let dots = |cost_of: &dyn Fn(&Measurement) -> Option<f64>| -> Vec<Dot> {
             let dot = |m: &&Measurement| {
-                let look = model.look(&m.contender);
-                Some(Dot { label: m.contender.clone(), look, x: cost_of(m)?, y: speed(m)?.median })
+                let style = model.style(&m.contender);
+                Some(Dot { label: m.contender.clone(), style, x: cost_of(m)?, y: speed(m)?.median })
             };
             costs.iter().filter_map(dot).collect()
         };

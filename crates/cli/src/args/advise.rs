@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cairn_bench::workload::Distribution;
+use cairn_bench::core::workload::Distribution;
 use clap::{Args, ValueEnum};
 
 use super::bytes::{bytes_between, size_between, some_bytes};
@@ -96,7 +96,7 @@ pub struct AdviseArgs {
     #[arg(long, value_enum, value_name = "EFFORT", default_value = "usual")]
     pub effort: EffortArg,
     /// Seed of all draws and shuffles
-    #[arg(long, value_name = "NUMBER", default_value_t = cairn_bench::workload::DEFAULT_SEED, value_parser = number::whole::<u64>)]
+    #[arg(long, value_name = "NUMBER", default_value_t = cairn_bench::core::workload::DEFAULT_SEED, value_parser = number::whole::<u64>)]
     pub seed: u64,
     #[arg(long, value_name = "DIR", help = WORK_DIR)]
     pub work_dir: Option<PathBuf>,

@@ -7,7 +7,7 @@ use crate::output::human;
 /// Reads a size such as `64`, `512MiB`, `2G`: units are powers of 1024, the `iB` may be left out.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let expected = "expected a number with B, KiB, MiB, GiB or TiB, such as 512MiB";
-    cairn_bench::text::parse_bytes(text).ok_or_else(|| format!("{text:?}: {expected}"))
+    cairn_bench::core::text::parse_bytes(text).ok_or_else(|| format!("{text:?}: {expected}"))
 }
 
 /// The same, of something: one byte or more.

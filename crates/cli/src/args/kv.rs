@@ -163,7 +163,7 @@ verified while files are copied.";
 
 /// A keyspace of a store.
 #[derive(Debug, Clone, Args)]
-pub struct At {
+pub struct KeyspaceArgs {
     /// Directory of the store
     pub store: PathBuf,
     /// Keyspace
@@ -249,7 +249,7 @@ pub struct WriteArgs {
 pub struct GetArgs {
     /// Where.
     #[command(flatten)]
-    pub at: At,
+    pub at: KeyspaceArgs,
     /// Key, as text
     pub key: String,
     /// How.
@@ -265,7 +265,7 @@ pub struct GetArgs {
 pub struct PutArgs {
     /// Where.
     #[command(flatten)]
-    pub at: At,
+    pub at: KeyspaceArgs,
     /// Key, as text
     pub key: String,
     /// Value, as text
@@ -287,7 +287,7 @@ pub struct PutArgs {
 pub struct DeleteArgs {
     /// Where.
     #[command(flatten)]
-    pub at: At,
+    pub at: KeyspaceArgs,
     /// Keys, as text
     #[arg(required = true)]
     pub key: Vec<String>,
@@ -304,7 +304,7 @@ pub struct DeleteArgs {
 pub struct ScanArgs {
     /// Where.
     #[command(flatten)]
-    pub at: At,
+    pub at: KeyspaceArgs,
     /// Which.
     #[command(flatten)]
     pub range: RangeArgs,
@@ -330,7 +330,7 @@ pub struct ScanArgs {
 pub struct BatchArgs {
     /// Where.
     #[command(flatten)]
-    pub at: At,
+    pub at: KeyspaceArgs,
     /// File with the writes, or - for standard input
     #[arg(default_value = "-")]
     pub input: PathBuf,
@@ -350,7 +350,7 @@ pub struct BatchArgs {
 pub struct LoadArgs {
     /// Where.
     #[command(flatten)]
-    pub at: At,
+    pub at: KeyspaceArgs,
     /// File to read, or - for standard input
     pub input: PathBuf,
     /// Format of the input [default: by its extension]
@@ -375,7 +375,7 @@ pub struct LoadArgs {
 pub struct DumpArgs {
     /// Where.
     #[command(flatten)]
-    pub at: At,
+    pub at: KeyspaceArgs,
     /// File to write, or - for standard output [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -427,7 +427,7 @@ pub struct StatsArgs {
 pub struct CompactArgs {
     /// Where.
     #[command(flatten)]
-    pub at: At,
+    pub at: KeyspaceArgs,
     /// Which.
     #[command(flatten)]
     pub range: RangeArgs,

@@ -1,10 +1,10 @@
 //! Names out of lists: stores, peers, policies, suites. The error for an unknown name mentions its
 //! option and lists the known names.
 
-use cairn_bench::suite_all::SuiteName;
-use cairn_bench::suite_index::{self, Suite};
-use cairn_bench::suite_kv::{self, Benchmark, Mode};
-use cairn_bench::{suite_pool, suite_sql};
+use cairn_bench::catalog::installed;
+use cairn_bench::suites::all::SuiteName;
+use cairn_bench::suites::index::{self, Suite};
+use cairn_bench::suites::kv::{Benchmark, Mode};
 use cairn_pool::PolicyKind;
 
 /// Stands for all names of a list, or for none.
@@ -12,7 +12,17 @@ const ALL_OR_NONE: [&str; 2] = ["all", "none"];
 
 /// A key-value store.
 pub fn store(name: &str) -> Result<String, String> {
-    one_of(name, suite_kv::catalog::all_names())
+    one_of(name, installed().kv.all_names())
+}
+
+/// Returns the help of an option that takes names of key-value stores.
+pub fn stores_help() -> String {
+    format!("Stores to measure [default: {}]", stores())
+}
+
+/// Returns the names of the key-value stores that take part by default, with commas.
+pub fn stores() -> String {
+    installed().kv.names().join(",")
 }
 
 /// A mode of `cairn bench kv`, or a word for several.
@@ -29,7 +39,7 @@ pub fn benchmark(name: &str) -> Result<Benchmark, String> {
 
 /// A peer of `cairn bench pool`.
 pub fn pool_peer(name: &str) -> Result<String, String> {
-    one_of(name, suite_pool::catalog::peer_names().into_iter().chain(ALL_OR_NONE))
+    one_of(name, installed().pages.peer_names().into_iter().chain(ALL_OR_NONE))
 }
 
 /// A replacement policy, however it is spelt.
@@ -43,8 +53,7 @@ pub fn policy(name: &str) -> Result<String, String> {
 
 /// An engine of `cairn bench sql`.
 pub fn sql_peer(name: &str) -> Result<String, String> {
-    let engines = suite_sql::catalog::our_names().into_iter().chain(suite_sql::catalog::peer_names());
-    one_of(name, engines.chain(ALL_OR_NONE))
+    one_of(name, installed().sql.names().into_iter().chain(ALL_OR_NONE))
 }
 
 /// A suite of `cairn bench index`.
@@ -54,7 +63,7 @@ pub fn index_suite(name: &str) -> Result<String, String> {
 
 /// A contender of `cairn bench index`.
 pub fn index_contender(name: &str) -> Result<String, String> {
-    one_of(name, suite_index::CONTENDERS)
+    one_of(name, index::CONTENDERS)
 }
 
 /// A suite of `cairn bench all`.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cairn_bench::workload::DEFAULT_SEED;
+use cairn_bench::core::workload::DEFAULT_SEED;
 use clap::Args;
 
 use super::bytes::page_size;

@@ -13,7 +13,7 @@ pub enum Promise {
     Sync,
 }
 
-impl From<Promise> for cairn_bench::workload::Durability {
+impl From<Promise> for cairn_bench::core::workload::Durability {
     fn from(promise: Promise) -> Self {
         match promise {
             Promise::Memory => Self::Memory,

@@ -26,7 +26,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", help = WORK_DIR)]
     pub work_dir: Option<PathBuf>,
     /// Directory for the result file
-    #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
+    #[arg(long, value_name = "DIR", default_value = cairn_bench::core::run_files::RESULTS_DIR)]
     pub results: PathBuf,
     /// File for the HTML report, - for standard output [default: next to the results]
     #[arg(long, alias = "report", value_name = "FILE")]

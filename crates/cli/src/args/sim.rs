@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cairn_bench::suite_sim::Share;
+use cairn_bench::suites::sim::Share;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::bytes::parse_bytes;

@@ -1,6 +1,6 @@
 //! Arguments of `cairn bench sql`.
 
-use cairn_bench::workload::DEFAULT_SEED;
+use cairn_bench::core::workload::DEFAULT_SEED;
 use clap::Args;
 
 use super::Promise;

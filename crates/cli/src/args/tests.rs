@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::Cli;
 use super::manual::{ENVIRONMENT, EXIT_CODES};
-use crate::manual::{Behind, pages};
+use crate::manual::{AfterHelp, pages};
 
 /// Commands without `--json`, and the reasons.
 const NO_JSON: [(&str, &str); 12] = [
@@ -216,15 +216,15 @@ fn every_command_explains_itself() {
             wrong.push(format!("{path}: about: {about:?}"));
         }
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        let behind = Behind::of(&command);
-        let examples = behind.examples.unwrap_or_default();
+        let after_help = AfterHelp::of(&command);
+        let examples = after_help.examples.unwrap_or_default();
         // `cairn kv bench` is an alias of `cairn bench kv`.
         let shown = path
             .strip_suffix(" bench")
             .filter(|it| *it != "cairn")
             .map_or(path.clone(), |it| it.replacen("cairn", "cairn bench", 1));
         if !help.starts_with("Example") || !examples.contains(&shown) {
-            wrong.push(format!("{path}: no examples behind its options"));
+            wrong.push(format!("{path}: no examples after_help its options"));
         }
         let joined = examples.replace("\\\n", " ");
         let calls: Vec<Vec<String>> = joined.lines().flat_map(words_of).collect();
@@ -233,8 +233,8 @@ fn every_command_explains_itself() {
         let wide = help.lines().filter(|line| line.chars().count() > LINE_MAX);
         wrong.extend(wide.map(|line| format!("{path}: a terminal would break {line:?}")));
         let is_list = |codes: &str| codes.starts_with("0 ") && codes.contains(", 1 ") && codes.ends_with('.');
-        if behind.exit_codes.as_deref().is_some_and(|codes| !is_list(codes)) {
-            wrong.push(format!("{path}: exit codes: {:?}", behind.exit_codes));
+        if after_help.exit_codes.as_deref().is_some_and(|codes| !is_list(codes)) {
+            wrong.push(format!("{path}: exit codes: {:?}", after_help.exit_codes));
         }
     }
     none(&wrong);
@@ -292,7 +292,7 @@ fn every_option_explains_itself() {
 /// everywhere, and so do letters; exceptions are listed with their reasons, and are still
 /// exceptions.
 #[test]
-fn one_name_means_one_thing() {
+fn option_names_have_one_meaning() {
     let mut kinds: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     let mut letters: BTreeMap<char, BTreeSet<String>> = BTreeMap::new();
     for (path, command) in commands() {
@@ -327,7 +327,7 @@ fn one_name_means_one_thing() {
 /// Goal: what is the same everywhere is described in the same words. Method: the directory of
 /// measurements, with its single default; options with repeated values; random choices.
 #[test]
-fn one_thing_has_one_sentence() {
+fn equal_options_have_equal_descriptions() {
     let (mut wrong, mut work_dirs) = (Vec::new(), BTreeSet::new());
     for (path, command) in commands() {
         for option in options(&command) {
@@ -348,7 +348,7 @@ fn one_thing_has_one_sentence() {
 /// Goal: the help of the simulator's options states the actual defaults. Method: its default
 /// configuration against the help.
 #[test]
-fn defaults_of_the_simulator_are_told() {
+fn defaults_of_the_simulator_are_reported() {
     let config = cairn_sim::Config::default();
     let cairn_sim::traffic::Traffic::Constant { mb_per_sec } = config.workload.traffic else {
         panic!("{config:?}")
@@ -444,7 +444,7 @@ fn cases_are_chosen_in_one_way() {
 /// Goal: an option without effect is refused rather than ignored. Method: each such option without,
 /// or next to, the option that it depends on.
 #[test]
-fn nothing_is_passed_over() {
+fn options_without_effect_are_refused() {
     let lines = [
         "sim run --family hot",
         "sim run --family hot --kv-options kv.json",
@@ -683,7 +683,7 @@ fn markdown(dir: &Path) -> Vec<PathBuf> {
 /// Goal: command lines are split as a shell does. Method: quotes, comments, pipes, lists,
 /// redirections.
 #[test]
-fn lines_are_taken_apart() {
+fn command_lines_are_split_as_a_shell_does() {
     let line =
         "printf 'a b' | cairn kv batch \"x y\" 2>&1 > out; cairn hash get a 'b c' && echo no # cairn kv";
     let words = |line: &[&str]| line.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use cairn_bench::workload::DEFAULT_SEED;
+use cairn_bench::core::workload::DEFAULT_SEED;
 use cairn_trace::import::Format;
 use cairn_trace::{KeyForm, Sample};
 use clap::{Args, Subcommand, ValueEnum};
@@ -141,8 +141,8 @@ pub struct StatsArgs {
     /// Number of parts that the time is divided into
     #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = number::between::<u16>(1, 10_000))]
     pub windows: u16,
-    /// Maximum number of keys to follow individually; of more keys, a sample of this size is
-    /// followed
+    /// Maximum number of keys to track individually; of more keys, a sample of this size is
+    /// tracked
     #[arg(long, value_name = "COUNT", default_value_t = 1 << 20, value_parser = number::from::<usize>(1))]
     pub keys_max: usize,
     /// Print JSON
@@ -181,8 +181,8 @@ Ctrl-C ends it at once.")]
 pub struct BenchReplayArgs {
     /// The trace: see `cairn trace`
     pub trace: PathBuf,
-    /// Stores to measure [default: cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled]
-    #[arg(long, alias = "engines", value_name = "NAMES", value_delimiter = ',', value_parser = names::store)]
+    /// Stores to measure
+    #[arg(long, alias = "engines", help = names::stores_help(), value_name = "NAMES", value_delimiter = ',', value_parser = names::store)]
     pub dbs: Vec<String>,
     /// full, recorded, or a multiple of the recorded speed
     #[arg(long, value_name = "SPEED", default_value = "full", value_parser = speed)]

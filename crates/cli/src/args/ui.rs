@@ -27,7 +27,7 @@ pub struct UiArgs {
     #[arg(value_name = "STORE")]
     pub stores: Vec<PathBuf>,
     /// Directory with stored runs
-    #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
+    #[arg(long, value_name = "DIR", default_value = cairn_bench::core::run_files::RESULTS_DIR)]
     pub results: PathBuf,
     #[command(flatten)]
     pub at: HistoryAt,

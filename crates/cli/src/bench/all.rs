@@ -4,13 +4,15 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_bench::process::Stop;
+use cairn_bench::catalog::installed;
+use cairn_bench::core::process::Stop;
+use cairn_bench::core::results::Run;
+use cairn_bench::core::worker::Worker;
+use cairn_bench::core::{dashboard, probe, run_files};
 use cairn_bench::report::render_whole;
-use cairn_bench::results::Run;
-use cairn_bench::runner::worker::Worker;
-use cairn_bench::suite_all::{self, Ending, Journal, Options, Sitting, SuiteName, Whole, text};
-use cairn_bench::suite_hash::DataFile;
-use cairn_bench::{dashboard, probe, store};
+use cairn_bench::report::whole::text;
+use cairn_bench::suites::all::{self, Ending, Journal, Options, Sitting, SuiteName, Whole};
+use cairn_bench::suites::hash::DataFile;
 use cairn_vfs::Fs;
 
 use super::outcome::failed;
@@ -34,10 +36,10 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchAllArgs) -> Result<Outcome> {
         None => begin(fs, args)?,
     };
     let worker = Worker::this_program()?;
-    let plans = suite_all::plan(&journal.head().options, Some(&worker));
+    let plans = all::plan(&journal.head().options, installed(), Some(&worker));
     let ending = {
         let bar = AllBar::new();
-        suite_all::measure(&plans, &mut journal, &bar, &stop)?
+        all::measure(&plans, &mut journal, &bar, &stop)?
     };
     let whole = Whole::of(&plans, &journal);
     conclude(fs, args, &journal, &whole, (&ending, stop.is_asked()))
@@ -50,7 +52,7 @@ fn beside(args: &BenchAllArgs) -> Result<Output> {
 fn begin(fs: &Arc<dyn Fs>, args: &BenchAllArgs) -> Result<Journal> {
     let options = options(args)?;
     options.check()?;
-    store::check_writable(&**fs, &args.run.results)?;
+    run_files::check_writable(&**fs, &args.run.results)?;
     let sitting = probed(sitting(fs, &options)?, &options)?;
     Ok(Journal::begin(fs, &args.run.results, &options, sitting)?)
 }
@@ -187,7 +189,7 @@ pub fn report(fs: &Arc<dyn Fs>, dir: &Path, out: Option<&Path>) -> Result<PathBu
     let journal = Journal::read(fs, dir)?;
     journal.notes().iter().for_each(|line| note(line));
     let worker = Worker::this_program()?;
-    let whole = Whole::of(&suite_all::plan(&journal.head().options, Some(&worker)), &journal);
+    let whole = Whole::of(&all::plan(&journal.head().options, installed(), Some(&worker)), &journal);
     let target = out.map_or_else(|| dir.join(REPORT), Path::to_owned);
     write_file(fs, &target, render_whole(&whole, dir).as_bytes())?;
     Ok(target)

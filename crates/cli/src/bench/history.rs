@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_bench::compare::{Comparison, compare as compare_runs, vanished};
+use cairn_bench::core::compare::{Comparison, compare as compare_runs, vanished};
+use cairn_bench::core::results::Run;
+use cairn_bench::core::{dashboard, run_files, stats};
 use cairn_bench::history::{self, History, Judged, Limits, Recorded, Verdict, judge};
-use cairn_bench::results::Run;
-use cairn_bench::{dashboard, report, stats, store, suite_counts};
+use cairn_bench::report;
+use cairn_bench::suites::counts;
 use cairn_vfs::Fs;
 use serde_json::json;
 
@@ -25,7 +27,7 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordRunArgs) -> Result<Outcome> {
     // Load all of them before adding the first, so that a mistake in the last one has no effect.
     let mut runs: Vec<Run> = Vec::new();
     for path in &args.runs {
-        runs.extend(store::load_all(&**fs, path)?);
+        runs.extend(run_files::load_all(&**fs, path)?);
     }
     let history = History::open(fs, &args.at.history, true)?;
     let (mut added, mut replaced, mut known) = (0, 0, 0);
@@ -135,14 +137,14 @@ fn pairs(fs: &Arc<dyn Fs>, args: &CompareArgs, known: Option<&History>) -> Resul
     let is_file = |path: &Path| Ok::<bool, Error>(!fs.metadata(path)?.is_dir);
     let Some(later) = &args.b else {
         let mut pairs = Vec::new();
-        for after in last_of_each(store::load_all(&**fs, &args.a)?) {
+        for after in last_of_each(run_files::load_all(&**fs, &args.a)?) {
             let before = known.map(|history| history.before(&after)).transpose()?.flatten();
             pairs.push(Pair { suite: after.suite.clone(), before, after: Some(after) });
         }
         return Ok(pairs);
     };
-    let mut before = last_of_each(store::load_all(&**fs, &args.a)?);
-    let mut after = last_of_each(store::load_all(&**fs, later)?);
+    let mut before = last_of_each(run_files::load_all(&**fs, &args.a)?);
+    let mut after = last_of_each(run_files::load_all(&**fs, later)?);
     match (is_file(&args.a)?, is_file(later)?) {
         // Two files are paired even if their suites differ, which is then reported.
         (true, true) => {
@@ -198,7 +200,7 @@ fn one(
     let judged = judge(&compared, limits, after, &mut |row| {
         let name = format!(
             "{}: {}",
-            cairn_bench::suite_hash::case_name(&after.suite, &row.case, &row.contender),
+            cairn_bench::core::recorder::case_name(&after.suite, &row.case, &row.contender),
             row.metric
         );
         match known.map(|history| history.points(&name)) {
@@ -311,17 +313,17 @@ fn rest(out: &mut Output, compared: &Comparison, missing: &[String]) -> Result<(
 
 /// Counts instructions.
 pub fn counts(fs: &Arc<dyn Fs>, args: &CountsArgs) -> Result<Outcome> {
-    let options = suite_counts::Options {
+    let options = counts::Options {
         operations: args.n,
         filter: args.filter.clone(),
         work_dir: crate::args::work_dir(args.run.work_dir.as_deref()),
-        worker: cairn_bench::runner::worker::Worker::this_program()?,
+        worker: cairn_bench::core::worker::Worker::this_program()?,
     };
-    if suite_counts::plan(&options).is_empty() {
+    if counts::plan(&options).is_empty() {
         let filter = args.filter.as_deref().unwrap_or_default();
         return Err(nothing_chosen(filter));
     }
-    let run = measure(fs, &args.run, |bar, stop| suite_counts::run(&options, bar, stop))?;
+    let run = measure(fs, &args.run, |bar, stop| counts::run(&options, bar, stop))?;
     let nothing = "nothing was counted; the notes above say why".to_owned();
     let text = |run: &Run| Ok(counts_text(run));
     conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &text })

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use cairn_bench::dashboard;
-use cairn_bench::results::Run;
-use cairn_bench::suite_index::{self, Options, Suite, text};
+use cairn_bench::catalog::installed;
+use cairn_bench::core::dashboard;
+use cairn_bench::core::results::Run;
+use cairn_bench::suites::index::{self, Options, Suite, text};
 use cairn_vfs::Fs;
 
 use super::outcome::{Shown, conclude, measure};
@@ -17,11 +18,11 @@ use crate::output::Outcome;
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchIndexArgs) -> Result<Outcome> {
     let options = options(args)?;
     options.check()?;
-    if suite_index::plan(&options).is_empty() {
+    if index::plan(&options).is_empty() {
         let filter = args.filter.as_deref().unwrap_or_default();
         return Err(Error::usage(format!("no data set has {filter:?} in its name; --help lists them")));
     }
-    let run = measure(fs, &args.run, |bar, stop| suite_index::run(&options, bar, stop))?;
+    let run = measure(fs, &args.run, |bar, stop| index::run(&options, installed(), bar, stop))?;
     let text = |run: &Run| Ok(format!("{}\n{}", text::to_text(run), super::settings(run)));
     let nothing = "nothing was measured; the notes above say why".to_owned();
     conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &text })

@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
-use cairn_bench::results::Run;
-use cairn_bench::runner::worker::Worker;
-use cairn_bench::suite_hash::Progress;
-use cairn_bench::suite_kv::{self, Mode, Options, YcsbSpec, layout, matrix};
-use cairn_bench::{dashboard, table};
+use cairn_bench::catalog::installed;
+use cairn_bench::core::dashboard;
+use cairn_bench::core::progress::Progress;
+use cairn_bench::core::results::Run;
+use cairn_bench::core::worker::Worker;
+use cairn_bench::report::summary;
+use cairn_bench::suites::kv::{self, Mode, Options, YcsbSpec, layout, matrix};
 use cairn_vfs::Fs;
 
 use super::outcome::{Shown, conclude, measure};
@@ -21,12 +23,12 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<Outcome> {
     options.check()?;
     let run = measure(fs, &args.run, |bar, stop| {
         notes.iter().for_each(|note| bar.note(note));
-        suite_kv::run(&options, bar, stop)
+        kv::run(&options, installed(), bar, stop)
     })?;
     let text = |run: &Run| {
         let mut text = format!("{}\n{}", layout::to_text(&options, run), matrix::to_text(run));
-        if !table::lines(run).is_empty() {
-            text += &format!("\n{}", table::to_text(run));
+        if !summary::lines(run).is_empty() {
+            text += &format!("\n{}", summary::to_text(run));
         }
         Ok(text + "\n" + &super::settings(run))
     };
@@ -36,7 +38,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<Outcome> {
 
 /// Converts the arguments to the options of the suite, with notes for the user.
 fn options(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Options, Vec<String>)> {
-    let defaults = Options::default();
+    let defaults = Options::with_all(&installed().kv);
     let (ycsb, notes) = ycsb(fs, args)?;
     let mut modes: Vec<Mode> = Vec::new();
     for word in &args.modes {

@@ -15,7 +15,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_bench::results::Run;
+use cairn_bench::core::results::Run;
 use cairn_rows::mark;
 use cairn_vfs::{Fs, OutputFile};
 
@@ -25,12 +25,12 @@ use crate::output::{Outcome, Output, is_stdout};
 
 /// Runs one job that it reads from standard input. The lab starts this in a new process.
 pub fn worker() -> Result<Outcome> {
-    cairn_bench::process::end_with_parent();
+    cairn_bench::core::process::end_with_parent();
     let mut job = String::new();
     io::stdin().lock().read_to_string(&mut job).map_err(Error::Stdin)?;
     // Run the job before locking standard output: a store that prints something would otherwise
     // wait for the lock forever.
-    let answer = cairn_bench::runner::worker::serve(&job);
+    let answer = cairn_bench::catalog::serve(&job);
     let mut out = Output::new();
     out.bytes(answer.as_bytes())?;
     out.finish()?;

@@ -3,10 +3,10 @@
 use std::env;
 use std::sync::Arc;
 
-use cairn_bench::process::Stop;
+use cairn_bench::core::process::Stop;
+use cairn_bench::core::results::{Contender, Run};
+use cairn_bench::core::run_files;
 use cairn_bench::report::render_html;
-use cairn_bench::results::{Contender, Run};
-use cairn_bench::store;
 use cairn_vfs::Fs;
 
 use super::run::{command_line, end_on_ctrl_c};
@@ -70,7 +70,7 @@ pub(super) fn measure(
     suite: impl FnOnce(&SuiteBar, &Stop) -> cairn_bench::Result<Run>,
 ) -> Result<Measured> {
     drop(Output::beside("--html", args.html.as_deref(), args.json)?);
-    store::check_writable(&**fs, &args.results)?;
+    run_files::check_writable(&**fs, &args.results)?;
     let stop = Stop::after(args.time_limit);
     end_on_ctrl_c(&stop)?;
     let run = suite(&SuiteBar::new(), &stop)?;
@@ -111,7 +111,7 @@ pub(super) fn conclude(
     if run.measurements.is_empty() {
         return Err(failed(&[&run]).unwrap_or_else(|| Error::usage(shown.nothing.clone())));
     }
-    let saved = store::save(fs, &args.results, &run)?;
+    let saved = run_files::save(fs, &args.results, &run)?;
     let report = args.html.clone().unwrap_or_else(|| saved.with_extension("html"));
     write_file(fs, &report, render_html(&run, None).as_bytes())?;
     let mut out = Output::beside("--html", args.html.as_deref(), args.json)?;

@@ -4,10 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_bench::results::Run;
-use cairn_bench::suite_pool::trace::{self, Replayed, Size};
-use cairn_bench::suite_pool::{self, Options, catalog, tables, text};
-use cairn_bench::{store, table};
+use cairn_bench::catalog::installed;
+use cairn_bench::core::results::Run;
+use cairn_bench::core::run_files;
+use cairn_bench::report::summary;
+use cairn_bench::suites::pool::trace::{Replayed, Size};
+use cairn_bench::suites::pool::{self, Options, tables, text, trace};
 use cairn_pool::PolicyKind;
 use cairn_vfs::Fs;
 
@@ -27,8 +29,8 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
     }
     let options = options(args)?;
     options.check()?;
-    chosen(&args.run, args.filter.as_deref(), !suite_pool::plan(&options).is_empty())?;
-    let run = measure(fs, &args.run, |bar, stop| suite_pool::run(&options, bar, stop))?;
+    chosen(&args.run, args.filter.as_deref(), !pool::plan(&options).is_empty())?;
+    let run = measure(fs, &args.run, |bar, stop| pool::run(&options, installed(), bar, stop))?;
     let text = |run: &Run| {
         let shown = format!("{}\n{}", text::to_text(run), super::settings(run));
         let Some(platform) = &args.platform else { return Ok(shown) };
@@ -52,7 +54,7 @@ fn replay(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
     // Read all traces before replaying the first, so that a mistake in the last one shows at once.
     let traces: Vec<_> =
         args.trace.iter().map(|path| Ok((path, trace::read(&**fs, path)?))).collect::<Result<_>>()?;
-    store::check_writable(&**fs, &args.run.results)?;
+    run_files::check_writable(&**fs, &args.run.results)?;
     let flaws: Vec<Option<String>> =
         args.trace.iter().map(|path| trace::flaw(&**fs, path)).collect::<cairn_bench::Result<_>>()?;
     for (path, flaw) in args.trace.iter().zip(&flaws) {
@@ -86,15 +88,16 @@ pub fn render(fs: &Arc<dyn Fs>, args: &RenderArgs) -> Result<Outcome> {
     let mut out = Output::new();
     for platform in &platforms {
         tables::check_platform(platform)?;
-        let run = store::load(&**fs, &tables::raw_run(docs, platform))?;
+        let run = run_files::load(&**fs, &tables::raw_run(docs, platform))?;
         let target = docs.join(tables::PAGE);
         let page = super::read_text(fs, &target)?;
-        let filled = table::replace_between_markers(&page, &tables::marker(platform), &tables::summary(&run))
-            .map_err(|error| Error::Input {
-                input: target.display().to_string(),
-                place: None,
-                what: error.to_string(),
-            })?;
+        let filled =
+            summary::replace_between_markers(&page, &tables::marker(platform), &tables::summary(&run))
+                .map_err(|error| Error::Input {
+                    input: target.display().to_string(),
+                    place: None,
+                    what: error.to_string(),
+                })?;
         let own = tables::page(docs, platform);
         write_file(fs, &own, tables::platform_page(&run, platform).as_bytes())?;
         if filled != page {
@@ -125,7 +128,7 @@ fn collected(fs: &Arc<dyn Fs>, docs: &Path) -> Result<Vec<String>> {
 
 /// Converts the arguments to the options of the suite.
 fn options(args: &BenchPoolArgs) -> Result<Options> {
-    let defaults = Options::default();
+    let defaults = Options::with_all(&installed().pages);
     Ok(Options {
         iterations: args.iterations,
         buffers: args.buffers,
@@ -172,10 +175,10 @@ fn peers(names: &[String]) -> Result<Vec<String>> {
     let mut peers: Vec<String> = Vec::new();
     for name in names {
         let named = match name.as_str() {
-            "all" => catalog::peer_names().into_iter().map(str::to_owned).collect(),
+            "all" => installed().pages.peer_names().into_iter().map(str::to_owned).collect(),
             "none" => Vec::new(),
             name => {
-                catalog::check(name)?;
+                installed().pages.check(name)?;
                 vec![name.to_owned()]
             }
         };

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use cairn_bench::dashboard;
-use cairn_bench::results::Run;
-use cairn_bench::runner::worker::Worker;
-use cairn_bench::suite_kv::replay::{self, Replay};
-use cairn_bench::suite_kv::{Options, matrix};
+use cairn_bench::catalog::installed;
+use cairn_bench::core::dashboard;
+use cairn_bench::core::results::Run;
+use cairn_bench::core::worker::Worker;
+use cairn_bench::suites::kv::replay::Replay;
+use cairn_bench::suites::kv::{Options, matrix, replay};
 use cairn_vfs::Fs;
 
 use super::outcome::{Shown, conclude, measure};
@@ -22,7 +23,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchReplayArgs) -> Result<Outcome> {
         operations_max: args.limit,
         ..Replay::new(&args.trace)
     };
-    let defaults = Options::default();
+    let defaults = Options::with_all(&installed().kv);
     let mut settings = defaults.settings.clone();
     settings.durability = args.durability.into();
     settings.cache_bytes = args.memory.cache_size.unwrap_or(settings.cache_bytes);
@@ -40,7 +41,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchReplayArgs) -> Result<Outcome> {
     };
     // Report an unreadable trace before probing the machine.
     drop(replay.load()?);
-    let run = measure(fs, &args.run, |bar, stop| replay::run(&options, &replay, bar, stop))?;
+    let run = measure(fs, &args.run, |bar, stop| replay::run(&options, &replay, installed(), bar, stop))?;
     let shown = |run: &Run| {
         Ok(format!("{}\n\n{}\n{}", wrapped(&run.data), matrix::to_text(run), super::settings(run)))
     };

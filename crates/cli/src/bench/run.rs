@@ -5,17 +5,19 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cairn_bench::process::Stop;
-use cairn_bench::results::Run;
-use cairn_bench::runner::worker::Worker;
-use cairn_bench::suite_hash::{self, DataFile, Matrix, Mode, Options};
-use cairn_bench::{dashboard, table};
+use cairn_bench::catalog::installed;
+use cairn_bench::core::dashboard;
+use cairn_bench::core::process::Stop;
+use cairn_bench::core::results::Run;
+use cairn_bench::core::worker::Worker;
+use cairn_bench::report::summary;
+use cairn_bench::suites::hash::{self, DataFile, Matrix, Mode, Options};
 use cairn_vfs::Fs;
 
 use super::outcome::{Shown, chosen, conclude, measure};
 use crate::args::BenchHashArgs;
 use crate::error::Result;
-use crate::interrupt::{self, Again};
+use crate::interrupt::{self, IsRepeated};
 use crate::output::Outcome;
 
 /// Runs the suite, stores the results and prints them.
@@ -23,10 +25,10 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
     let options = options(args)?;
     options.check()?;
     options.check_data()?;
-    chosen(&args.run, args.filter.as_deref(), suite_hash::chooses_anything(&options))?;
-    let run = measure(fs, &args.run, |bar, stop| suite_hash::run(&options, bar, stop))?;
+    chosen(&args.run, args.filter.as_deref(), hash::chooses_anything(&options, installed()))?;
+    let run = measure(fs, &args.run, |bar, stop| hash::run(&options, installed(), bar, stop))?;
     let nothing = "nothing was measured; the notes above say why".to_owned();
-    let text = |run: &Run| Ok(format!("\n{}", table::to_text(run)));
+    let text = |run: &Run| Ok(format!("\n{}", summary::to_text(run)));
     conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &text })
 }
 
@@ -102,11 +104,11 @@ impl CtrlC {
 }
 
 /// Installs the handler: the first Ctrl-C asks the run to end with its results so far, a second one
-/// exits the process. Other signals of [`interrupt::when_ended`] do the same.
+/// exits the process. Other signals of [`interrupt::on_end_request`] do the same.
 pub(crate) fn end_on_ctrl_c(stop: &Stop) -> Result<CtrlC> {
     let (stop, ends_at_once) = (stop.clone(), Arc::new(AtomicBool::new(false)));
     let ctrl_c = CtrlC { ends_at_once: Arc::clone(&ends_at_once) };
-    interrupt::when_ended(move |Again(again)| {
+    interrupt::on_end_request(move |IsRepeated(again)| {
         // Begin a new line after the terminal's ^C and any unfinished line.
         let _ = writeln!(io::stderr());
         if again || ends_at_once.load(Ordering::Relaxed) {
@@ -138,7 +140,7 @@ mod tests {
     /// not UTF-8.
     #[cfg(unix)]
     #[test]
-    fn commands_need_not_be_utf8() {
+    fn commands_may_contain_any_bytes() {
         use std::os::unix::ffi::OsStringExt;
         let typed = ["cairn".into(), OsString::from_vec(b"--work-dir=w\xf6rter".to_vec())];
         assert_eq!(command_line(typed.into_iter()), "cairn '--work-dir=w\u{fffd}rter'");

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use cairn_bench::results::Run;
-use cairn_bench::suite_sql::{self, Options, catalog, text};
+use cairn_bench::catalog::installed;
+use cairn_bench::core::results::Run;
+use cairn_bench::suites::sql::{self, Options, text};
 use cairn_vfs::Fs;
 
 use super::outcome::{Shown, chosen, conclude, measure};
@@ -15,8 +16,8 @@ use crate::output::Outcome;
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchSqlArgs) -> Result<Outcome> {
     let options = options(args);
     options.check()?;
-    chosen(&args.run, args.filter.as_deref(), !suite_sql::plan(&options).is_empty())?;
-    let run = measure(fs, &args.run, |bar, stop| suite_sql::run(&options, bar, stop))?;
+    chosen(&args.run, args.filter.as_deref(), !sql::plan(&options).is_empty())?;
+    let run = measure(fs, &args.run, |bar, stop| sql::run(&options, installed(), bar, stop))?;
     let text = |run: &Run| Ok(format!("{}\n{}", text::to_text(run), super::settings(run)));
     let nothing = "nothing was measured; the notes above say why".to_owned();
     conclude(fs, &args.run, run, &Shown { nothing, json: &text::to_json, text: &text })
@@ -24,7 +25,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchSqlArgs) -> Result<Outcome> {
 
 /// Converts the arguments to the options of the suite.
 fn options(args: &BenchSqlArgs) -> Options {
-    let defaults = Options::default();
+    let defaults = Options::with_all(&installed().sql);
     Options {
         iterations: args.iterations,
         filter: args.filter.clone(),
@@ -53,7 +54,7 @@ fn peers(names: &[String]) -> Vec<String> {
     let mut peers: Vec<String> = Vec::new();
     for name in names {
         match name.as_str() {
-            "all" => peers.extend(catalog::peer_names().into_iter().map(str::to_owned)),
+            "all" => peers.extend(installed().sql.peer_names().into_iter().map(str::to_owned)),
             "none" => {}
             name => peers.push(name.to_owned()),
         }

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_bench::report::{render_html, render_picture};
-use cairn_bench::{store, suite_counts, suite_hash, suite_index, suite_kv, suite_pool, suite_sql, table};
+use cairn_bench::core::run_files;
+use cairn_bench::report::{render_html, render_picture, summary};
+use cairn_bench::suites::{all, counts, hash, index, kv, pool, sql};
 use cairn_vfs::Fs;
 
 use super::history::last_of_each;
@@ -19,15 +20,15 @@ pub const STORED: &str = "stored";
 /// Writes the tables of runs between the markers of a page. The runs come from a file, or from a
 /// directory: the last run of each suite for which the page has markers.
 pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
-    let dir = Path::new(store::RESULTS_DIR).join(STORED);
-    let newest = newest(fs, &dir, &[suite_hash::NAME, suite_kv::NAME, suite_sql::NAME])?;
+    let dir = Path::new(run_files::RESULTS_DIR).join(STORED);
+    let newest = newest(fs, &dir, &[hash::NAME, kv::NAME, sql::NAME])?;
     let path = named_or(args.run.as_deref(), newest, &dir)?;
-    let mut runs = last_of_each(store::load_all(&**fs, &path)?);
+    let mut runs = last_of_each(run_files::load_all(&**fs, &path)?);
     let refuse = |what: String| Error::Input { input: args.readme.display().to_string(), place: None, what };
     let page = super::read_text(fs, &args.readme)?;
     if fs.metadata(&path)?.is_dir {
         let suites: Vec<String> = runs.iter().map(|run| run.suite.clone()).collect();
-        runs.retain(|run| table::markers(&run.suite).iter().any(|marker| page.contains(marker)));
+        runs.retain(|run| summary::markers(&run.suite).iter().any(|marker| page.contains(marker)));
         if runs.is_empty() {
             let (dir, suites) = (path.display(), suites.join(", "));
             return Err(refuse(format!("it has no markers for the suites in {dir}, which are {suites}")));
@@ -35,7 +36,7 @@ pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
     }
     let mut filled = page.clone();
     for run in &runs {
-        filled = table::replace_between_markers(&filled, &run.suite, &table::to_markdown(run))
+        filled = summary::replace_between_markers(&filled, &run.suite, &summary::to_markdown(run))
             .map_err(|error| refuse(error.to_string()))?;
     }
     if filled != page {
@@ -69,21 +70,13 @@ pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
         }
         return written(&super::all::report(fs, dir, args.out.as_deref())?);
     }
-    let suites = [
-        suite_counts::NAME,
-        suite_hash::NAME,
-        suite_index::NAME,
-        suite_kv::NAME,
-        suite_pool::NAME,
-        suite_sql::NAME,
-        suite_kv::replay::NAME,
-    ];
-    let results = Path::new(store::RESULTS_DIR);
+    let suites = [counts::NAME, hash::NAME, index::NAME, kv::NAME, pool::NAME, sql::NAME, kv::replay::NAME];
+    let results = Path::new(run_files::RESULTS_DIR);
     let path = match &args.run {
         Some(path) => path.clone(),
         None => {
             let newest = newest(fs, results, &suites)?;
-            if let Some((begun, dir)) = store::latest_whole(fs, results)?
+            if let Some((begun, dir)) = all::latest(fs, results)?
                 && args.baseline.is_none()
                 && newest.as_ref().is_none_or(|(started, _)| begun > *started)
             {
@@ -92,8 +85,8 @@ pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
             named_or(None, newest, results)?
         }
     };
-    let run = store::load(&**fs, &path)?;
-    let baseline = args.baseline.as_deref().map(|path| store::load(&**fs, path)).transpose()?;
+    let run = run_files::load(&**fs, &path)?;
+    let baseline = args.baseline.as_deref().map(|path| run_files::load(&**fs, path)).transpose()?;
     let target = args.out.clone().unwrap_or_else(|| path.with_extension("html"));
     if target == path {
         return Err(Error::usage(format!(
@@ -128,8 +121,8 @@ fn named_or(named: Option<&Path>, newest: Option<(String, PathBuf)>, dir: &Path)
 fn newest(fs: &Arc<dyn Fs>, dir: &Path, suites: &[&str]) -> Result<Option<(String, PathBuf)>> {
     let mut newest: Option<(String, PathBuf)> = None;
     for suite in suites {
-        let Some(path) = store::latest(&**fs, dir, suite)? else { continue };
-        let started = store::load(&**fs, &path)?.started;
+        let Some(path) = run_files::latest(&**fs, dir, suite)? else { continue };
+        let started = run_files::load(&**fs, &path)?.started;
         if newest.as_ref().is_none_or(|(known, _)| started > *known) {
             newest = Some((started, path));
         }

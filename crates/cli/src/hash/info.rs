@@ -204,8 +204,8 @@ fn check_unopened(fs: &Arc<dyn Fs>, path: &Path, error: Error) -> Result<Checked
 /// is not a store. A delta is identified by its name, so there it is damage.
 fn as_damage(path: &Path, error: cairn_hash::Error) -> cairn_hash::Error {
     match error {
-        cairn_hash::Error::Foreign { file, what, .. } if file != path => {
-            cairn_hash::Error::corruption(&file, 0, format!("it {what}"))
+        cairn_hash::Error::Foreign { file, detail, .. } if file != path => {
+            cairn_hash::Error::corruption(&file, 0, format!("it {detail}"))
         }
         error => error,
     }
@@ -290,7 +290,7 @@ mod tests {
     use cairn_vfs::{FaultFs, FaultOptions, Operation, SeededRng};
 
     use super::*;
-    use crate::asking::Asking;
+    use crate::hook_fs::HookFs;
 
     const STORES: [&str; 2] = ["s.cairn", "s.spi"];
 
@@ -323,7 +323,7 @@ mod tests {
     /// mapped, because such a sector would raise a signal; each read in turn fails, in stores of
     /// both formats.
     #[test]
-    fn sectors_that_cannot_be_read_are_found() {
+    fn unreadable_sectors_are_reported() {
         let (disk, fs) = disk();
         for store in STORES {
             let reads = || disk.operation_count_of(Operation::Read);
@@ -345,11 +345,11 @@ mod tests {
     /// files from being verified. Method: a disk that refuses to open one delta; a delta with a
     /// future version. A base that cannot be opened is an error and not a finding.
     #[test]
-    fn files_that_cannot_be_checked_hide_no_others() {
+    fn unreadable_file_does_not_hide_damage_in_others() {
         let (disk, fs) = disk();
         let delta = "s.cairn.delta.000001";
         let refusing = |name: &'static str| {
-            Asking::over(&fs, move |_, file| {
+            HookFs::over(&fs, move |_, file| {
                 if file != Path::new(name) {
                     return Ok(());
                 }

@@ -110,12 +110,12 @@ impl Store {
             Store::Table(store) => {
                 let visited = store.for_each(|key, value| match each(key, value) {
                     Ok(true) => Ok(()),
-                    Ok(false) => Err(Ended::Enough),
-                    Err(error) => Err(Ended::Failed(error)),
+                    Ok(false) => Err(ScanEnd::Enough),
+                    Err(error) => Err(ScanEnd::Failed(error)),
                 });
                 match visited {
-                    Ok(()) | Err(Ended::Enough) => Ok(()),
-                    Err(Ended::Failed(error)) => Err(error),
+                    Ok(()) | Err(ScanEnd::Enough) => Ok(()),
+                    Err(ScanEnd::Failed(error)) => Err(error),
                 }
             }
             Store::Sparkey(store) => {
@@ -227,13 +227,13 @@ impl Sink for Recorded<'_> {
 }
 
 /// The reason why an iteration over all entries ended early.
-enum Ended {
+enum ScanEnd {
     Enough,
     Failed(Error),
 }
 
-impl From<cairn_hash::Error> for Ended {
+impl From<cairn_hash::Error> for ScanEnd {
     fn from(error: cairn_hash::Error) -> Self {
-        Ended::Failed(error.into())
+        ScanEnd::Failed(error.into())
     }
 }

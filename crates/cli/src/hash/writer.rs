@@ -237,7 +237,7 @@ mod tests {
     use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, MemFs, OpenOptions, StdFs};
 
     use super::*;
-    use crate::asking::Asking;
+    use crate::hook_fs::HookFs;
 
     /// Returns an unfinished pair with one entry at `path`.
     fn begun(fs: &Arc<dyn Fs>, path: &Path, value: &[u8]) -> Result<Writer> {
@@ -275,7 +275,7 @@ mod tests {
     /// Method: over an old pair, the rename of the log fails, then the sync after it, then the
     /// rename of the index. Where the log is the new one, it is then indexed.
     #[test]
-    fn a_log_without_its_index_is_told() {
+    fn log_without_an_index_is_reported() {
         let pair = Path::new("x.spi");
         for (operation, from_end, is_log_new) in
             [(Operation::Rename, 2, false), (Operation::SyncDir, 2, true), (Operation::Rename, 1, true)]
@@ -302,7 +302,7 @@ mod tests {
     /// Goal: a pair keeps the permissions of the one that it replaces. Method: a pair that only its
     /// owner can read; the permissions of every file while another pair is built, and afterwards.
     #[test]
-    fn a_pair_has_the_rights_of_the_one_before() {
+    fn new_pair_keeps_access_rights() {
         let directory = tempfile::tempdir().unwrap();
         let (fs, path): (Arc<dyn Fs>, _) = (Arc::new(StdFs::new()), directory.path().join("x.spi"));
         let files = || fs.read_dir(directory.path()).unwrap().into_iter();
@@ -326,7 +326,7 @@ mod tests {
     /// Goal: the two files of a pair may be on two file systems. Method: links into two
     /// directories, and renames of an index out of the log's directory fail.
     #[test]
-    fn an_index_is_built_beside_its_own_place() {
+    fn index_is_built_in_a_temporary_file() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         let real: Arc<dyn Fs> = Arc::new(StdFs::new());
@@ -335,7 +335,7 @@ mod tests {
             symlink(at(dir).join(link), at(link)).unwrap();
         }
         let logs = at("logs");
-        let fs = Asking::over(&real, move |operation, from| {
+        let fs = HookFs::over(&real, move |operation, from| {
             let is_index = from.extension().is_some_and(|extension| extension == "spi");
             if operation == Operation::Rename && is_index && from.parent() == Some(&logs) {
                 let source = io::ErrorKind::CrossesDevices.into();
@@ -353,12 +353,12 @@ mod tests {
     /// Goal: no other process can put an index in place between the renames of log and index.
     /// Method: an index build is attempted before each of the two.
     #[test]
-    fn nobody_indexes_between_the_moves() {
+    fn index_stays_locked_between_both_renames() {
         let (inner, path): (Arc<dyn Fs>, _) = (Arc::new(MemFs::new()), Path::new("x.spi"));
         begun(&inner, path, b"old").unwrap().finish().unwrap();
         let moves = Arc::new(AtomicUsize::new(0));
         let (asked, under) = (Arc::clone(&moves), Arc::clone(&inner));
-        let fs = Asking::over(&inner, move |operation, _| {
+        let fs = HookFs::over(&inner, move |operation, _| {
             if operation == Operation::Rename {
                 asked.fetch_add(1, Ordering::Relaxed);
                 let error = sparkey::build_index_in(&under, "x", &IndexOptions::default()).unwrap_err();
@@ -373,11 +373,11 @@ mod tests {
     /// Goal: a build that ends early removes no file of a build that begins meanwhile. Method: an
     /// attempt to lock the log before each file is removed.
     #[test]
-    fn what_is_left_over_is_removed_under_its_lock() {
+    fn leftovers_are_removed_under_their_lock() {
         let (inner, path): (Arc<dyn Fs>, _) = (Arc::new(MemFs::new()), Path::new("x.spi"));
         let removals = Arc::new(AtomicUsize::new(0));
         let (tried, under) = (Arc::clone(&removals), Arc::clone(&inner));
-        let fs = Asking::over(&inner, move |operation, file| {
+        let fs = HookFs::over(&inner, move |operation, file| {
             if operation == Operation::Remove
                 && let Ok(file) = under.open(file, OpenOptions::write())
             {

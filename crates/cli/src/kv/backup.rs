@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_bench::time::rfc3339;
+use cairn_bench::core::time::rfc3339;
 use cairn_kv::{BackupInfo, Backups};
 use cairn_vfs::Fs;
 use serde_json::{Value, json};

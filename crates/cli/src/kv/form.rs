@@ -116,7 +116,7 @@ mod tests {
     /// Goal: a prefix covers exactly the keys that begin with it. Method: prefixes of 0 to 2 bytes
     /// from both ends of the byte range, against all keys of up to 3 such bytes.
     #[test]
-    fn prefixes_cover_what_begins_with_them() {
+    fn prefix_range_covers_all_keys_with_it() {
         let bytes = [0, 1, 0xfe, 0xff];
         let longer = |keys: &[Vec<u8>]| -> Vec<Vec<u8>> {
             keys.iter().flat_map(|key| bytes.map(|byte| [&key[..], &[byte]].concat())).collect()

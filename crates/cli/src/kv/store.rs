@@ -9,7 +9,7 @@ use cairn_kv::{
 use cairn_trace::kv::{TracedDb, TracedKeyspace};
 use cairn_vfs::{ErrorKind, Fs};
 
-use crate::args::kv::{At, Operator, WriteArgs};
+use crate::args::kv::{KeyspaceArgs, Operator, WriteArgs};
 use crate::args::time;
 use crate::error::{Error, Result};
 use crate::{place, recording};
@@ -52,14 +52,14 @@ impl Operator {
 }
 
 /// Opens the store of `at` for reading. Writes nothing and does not block a writer.
-pub fn read(fs: &Arc<dyn Fs>, at: &At) -> Result<Store> {
+pub fn read(fs: &Arc<dyn Fs>, at: &KeyspaceArgs) -> Result<Store> {
     let known = known(fs, &at.store, Some(at))?;
     let builder = builder(fs, &at.store, &known).read_only(true);
     Store::new(traced(builder)?, at, &known, "")
 }
 
 /// Opens the store of `at` for writing. Without `write` nothing is created.
-pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Store> {
+pub fn write(fs: &Arc<dyn Fs>, at: &KeyspaceArgs, write: Option<&WriteArgs>) -> Result<Store> {
     let hint = if write.is_some() { "; --create creates it" } else { "" };
     let creates = write.filter(|write| write.create);
     let mut known = match known(fs, &at.store, Some(at)) {
@@ -123,7 +123,7 @@ fn is_missing(error: &Error) -> bool {
 }
 
 /// Returns the existing keyspaces.
-fn known(fs: &Arc<dyn Fs>, path: &Path, at: Option<&At>) -> Result<Vec<Known>> {
+fn known(fs: &Arc<dyn Fs>, path: &Path, at: Option<&KeyspaceArgs>) -> Result<Vec<Known>> {
     let known = |info: cairn_kv::KeyspaceInfo| {
         let asked = at.filter(|at| at.keyspace == info.name).and_then(|at| at.merge_operator);
         let merge_operator = match asked {
@@ -153,7 +153,7 @@ impl Drop for Store {
 }
 
 impl Store {
-    fn new(db: TracedDb, at: &At, known: &[Known], hint: &str) -> Result<Store> {
+    fn new(db: TracedDb, at: &KeyspaceArgs, known: &[Known], hint: &str) -> Result<Store> {
         let mergers = known.iter().filter(|known| known.options.merge_operator.is_some());
         let mergers = mergers.map(|known| known.name.clone()).collect();
         let keyspace = find(&db, &at.keyspace, hint)?;

@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_bench::probe::{ProbeEffort, measure};
-use cairn_bench::suite_sim::{self, Data, measure_codecs};
+use cairn_bench::catalog::installed;
+use cairn_bench::core::probe::{ProbeEffort, measure};
+use cairn_bench::suites::sim::{self, Data, measure_codecs};
 use cairn_sim::options::Compression;
 use cairn_sim::profiles::HardwareProfile;
 use cairn_sim::{Config, Hardware, import};
@@ -71,15 +72,15 @@ fn this_machine(hardware: &mut Hardware, dir: &Path) -> Result<()> {
     let disk = &mut hardware.disk;
     disk.read_mb_per_sec = value("sequential read 1 MiB").unwrap_or(disk.read_mb_per_sec);
     disk.read_latency_us = value("random read 4 KiB p50").unwrap_or(disk.read_latency_us);
-    suite_sim::measure_syncs(disk, dir, SYNCED_BYTES)?;
-    hardware.cores = suite_sim::measure_cores()?;
+    sim::measure_syncs(disk, dir, SYNCED_BYTES)?;
+    hardware.cores = sim::measure_cores()?;
     let mut config = Config::default();
     config.options.compression = Compression::Snappy;
     hardware.codecs = measure_codecs(&config, &Data::new(&config)?)?;
-    let options = suite_sim::Options { work_dir: Some(dir.to_owned()), ..suite_sim::Options::default() };
-    let (store, costs) = suite_sim::measure_costs(&options)?;
+    let options = sim::Options { work_dir: Some(dir.to_owned()), ..sim::Options::default() };
+    let (store, costs) = sim::measure_costs(&options, installed())?;
     hardware.cpu = costs;
-    hardware.cpu.sleep_extra_us = suite_sim::measure_sleep_extra_us();
+    hardware.cpu.sleep_extra_us = sim::measure_sleep_extra_us();
     hardware.name = "this machine".to_owned();
     hardware.source = format!(
         "measured by cairn sim calibrate: disk, cores, codecs, and the cost of operations of {store}; filters, blocks in the \

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cairn_sim::import::{export_kv, export_rocksdb, kv_beside, rocksdb_beside};
+use cairn_sim::import::{export_kv, export_rocksdb, kv_unrepresentable, rocksdb_unrepresentable};
 use cairn_sim::options::Engine;
 use cairn_sim::results::Outcome as RunOutcome;
 use cairn_sim::{Config, Options, Simulation};
@@ -65,8 +65,8 @@ pub fn tell(notes: &[String]) {
 /// Describes the differences from `before` that the engine's own format cannot hold.
 pub fn left_out(before: &Options, after: &Options) -> Option<String> {
     let (file, settings) = match after.engine {
-        Engine::Rocksdb => ("an OPTIONS file", rocksdb_beside(before, after)),
-        Engine::CairnKv => ("a file of kv options", kv_beside(before, after)),
+        Engine::Rocksdb => ("an OPTIONS file", rocksdb_unrepresentable(before, after)),
+        Engine::CairnKv => ("a file of kv options", kv_unrepresentable(before, after)),
     };
     (!settings.is_empty()).then(|| format!("{file} cannot hold {}", settings.join(", ")))
 }

@@ -183,7 +183,7 @@ mod tests {
     /// Goal: changing another setting keeps a trace, and the trace itself can be changed. Method:
     /// both.
     #[test]
-    fn a_trace_stays() {
+    fn existing_trace_is_not_overwritten() {
         let mut config = Config::default();
         config.workload.distribution =
             cairn_sim::Distribution::Trace { keys: Arc::new(vec![3, 1, 2]), deletes: Arc::new(vec![1]) };

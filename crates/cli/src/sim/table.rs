@@ -71,7 +71,7 @@ impl Table {
         let (virtual_time, events) = (seconds(results.secs), results.events);
         self.line(
             "virtual time",
-            format!("{virtual_time}, {events} events, one key in {} followed", results.sample),
+            format!("{virtual_time}, {events} events, one key in {} sampled", results.sample),
         );
         self.line(
             "throughput",

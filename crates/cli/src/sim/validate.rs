@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cairn_bench::process::Stop;
-use cairn_bench::suite_hash::Progress;
-use cairn_bench::suite_sim::{self, Options, Report};
+use cairn_bench::catalog::installed;
+use cairn_bench::core::process::Stop;
+use cairn_bench::core::progress::Progress;
+use cairn_bench::suites::sim::{self, Options, Report};
 use cairn_vfs::Fs;
 
 use crate::args::sim::ValidateArgs;
@@ -25,12 +26,12 @@ pub fn run(fs: &Arc<dyn Fs>, args: ValidateArgs) -> Result<Outcome> {
         None => measured(&args)?,
     };
     if let Some(page) = &args.page {
-        write_file(fs, page, suite_sim::to_page(&report).as_bytes())?;
+        write_file(fs, page, sim::to_page(&report).as_bytes())?;
     }
     if args.json {
         out.json(&serde_json::to_value(&report).map_err(|error| Error::usage(error.to_string()))?)?;
     } else {
-        out.bytes(suite_sim::to_text(&report).as_bytes())?;
+        out.bytes(sim::to_text(&report).as_bytes())?;
     }
     out.finish()?;
     let holds = report.comparisons.iter().all(|it| it.holds()) && report.signs.iter().all(|it| it.holds());
@@ -51,7 +52,7 @@ fn measured(args: &ValidateArgs) -> Result<Report> {
     let stop = Stop::default();
     end_on_ctrl_c(&stop)?;
     let bar = SuiteBar::new();
-    Ok(suite_sim::validate(&options, &stop, &mut |at, count, name| bar.group(at, count, name))?)
+    Ok(sim::validate(&options, installed(), &stop, &mut |at, count, name| bar.group(at, count, name))?)
 }
 
 /// Reads reports in the form that `--json` prints.

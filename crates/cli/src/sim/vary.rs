@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cairn_bench::process::Stop;
+use cairn_bench::core::process::Stop;
 use cairn_sim::{Config, Results, Simulation};
 use cairn_vfs::thread;
 use cairn_vfs::{Rng, SeededRng};
@@ -288,7 +288,7 @@ mod tests {
     /// Goal: grids have all combinations, hypercubes have one point per slice, and errors name the
     /// axis.
     #[test]
-    fn points_are_what_was_asked_for() {
+    fn grids_and_hypercubes_have_their_points() {
         let config = Config::default();
         let grid =
             args(&["options.max_background_jobs=2,4", "options.write_buffer_size=8MiB,16MiB,64MiB"], None);
@@ -328,7 +328,7 @@ mod tests {
     /// Goal: a sweep that is ended keeps its results so far. Method: four configurations on one
     /// thread, ended after two of them.
     #[test]
-    fn what_was_run_is_kept() {
+    fn ended_sweep_keeps_its_results() {
         let config = Config { duration_secs: 30.0, ..Config::default() };
         let (_, points) = points(&config, &args(&["workload.traffic.mb_per_sec=5,10,20,40"], None)).unwrap();
         let bar = ProgressBar::hidden();
@@ -341,7 +341,7 @@ mod tests {
     /// Goal: ending a sweep does not wait for the current run. Method: a run of a million flushes,
     /// ended from another thread.
     #[test]
-    fn a_run_is_ended_within() {
+    fn run_ends_within_its_time_limit() {
         let long = [
             "duration_secs=2592000",
             "options.write_buffer_size=4096",

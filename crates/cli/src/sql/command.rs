@@ -320,7 +320,7 @@ mod tests {
 
     /// Goal: `\copy` is split into COPY and a file.
     #[test]
-    fn copy_is_taken_apart() {
+    fn copy_statement_is_parsed() {
         for (line, expected, name, reads) in [
             (
                 "\\copy t from 'a b.csv' csv header",

@@ -1,6 +1,6 @@
 //! Aligned columns, as in psql.
 
-use unicode_width::UnicodeWidthStr;
+use cairn_bench::core::text::{Align, padded, width};
 
 use crate::error::Result;
 
@@ -14,7 +14,7 @@ const SAMPLE_ROWS: usize = 1000;
 #[derive(Debug)]
 pub struct Grid {
     names: Vec<String>,
-    is_right: Vec<bool>,
+    aligns: Vec<Align>,
     has_headers: bool,
     /// The buffered rows from which the widths are computed.
     sample: Vec<Vec<String>>,
@@ -24,8 +24,9 @@ pub struct Grid {
 impl Grid {
     /// Creates a table with these column names; true marks a right-aligned column.
     pub fn new<'a>(columns: impl Iterator<Item = (&'a str, bool)>, has_headers: bool) -> Self {
-        let (names, is_right) = columns.map(|(name, is_right)| (name.to_owned(), is_right)).unzip();
-        Grid { names, is_right, has_headers, sample: Vec::new(), widths: None }
+        let align = |is_right: bool| if is_right { Align::Right } else { Align::Left };
+        let (names, aligns) = columns.map(|(name, is_right)| (name.to_owned(), align(is_right))).unzip();
+        Grid { names, aligns, has_headers, sample: Vec::new(), widths: None }
     }
 
     /// Prints a whole table of strings.
@@ -53,15 +54,15 @@ impl Grid {
     fn settle(&mut self, out: &mut Sink) -> Result<()> {
         let named = self.has_headers;
         let mut widths: Vec<usize> =
-            self.names.iter().map(|name| if named { name.width() } else { 0 }).collect();
+            self.names.iter().map(|name| if named { width(name) } else { 0 }).collect();
         for cells in &self.sample {
-            for (width, cell) in widths.iter_mut().zip(cells) {
-                *width = (*width).max(cell.split('\n').map(UnicodeWidthStr::width).max().unwrap_or(0));
+            for (widest, cell) in widths.iter_mut().zip(cells) {
+                *widest = (*widest).max(cell.split('\n').map(width).max().unwrap_or(0));
             }
         }
         if named {
-            let names = self.names.iter().zip(&widths).map(|(name, width)| {
-                let free = width - name.width();
+            let names = self.names.iter().zip(&widths).map(|(name, column)| {
+                let free = column - width(name);
                 format!(" {}{name}{} ", " ".repeat(free / 2), " ".repeat(free - free / 2))
             });
             out.line(names.collect::<Vec<_>>().join("|"))?;
@@ -81,18 +82,21 @@ impl Grid {
         let height = parts.iter().map(Vec::len).max().unwrap_or(1);
         for at in 0..height {
             let mut line = String::new();
-            for (number, is_right) in self.is_right.iter().enumerate() {
+            for (number, align) in self.aligns.iter().enumerate() {
                 let lines = parts.get(number).map(Vec::as_slice).unwrap_or_default();
-                let width = self.widths.as_ref().and_then(|widths| widths.get(number)).copied().unwrap_or(0);
+                let column = self.widths.as_ref().and_then(|widths| widths.get(number)).copied().unwrap_or(0);
                 let part = lines.get(at).copied().unwrap_or_default();
                 let goes_on = lines.len() > at + 1;
-                let is_last = number + 1 == self.is_right.len();
-                let free = " ".repeat(width.saturating_sub(part.width()));
-                let (before, after) = if *is_right { (free.as_str(), "") } else { ("", free.as_str()) };
-                line.extend([" ", before, part]);
+                let is_last = number + 1 == self.aligns.len();
+                line.push(' ');
                 // Do not pad the end of a line.
+                if is_last && !goes_on && *align == Align::Left {
+                    line.push_str(part);
+                } else {
+                    line.push_str(&padded(part, column, *align));
+                }
                 if !is_last || goes_on {
-                    line.extend([after, if goes_on { "+" } else { " " }]);
+                    line.push(if goes_on { '+' } else { ' ' });
                 }
                 if !is_last {
                     line.push('|');

@@ -11,7 +11,7 @@ use cairn_vfs::{Fs, OpenOptions};
 
 use crate::error::{Error, Result};
 use crate::input::stream::{is_pipe, open_in_order};
-use crate::interrupt::Asked;
+use crate::interrupt::StatementInterrupt;
 use crate::place;
 use crate::progress::InputProgress;
 
@@ -28,7 +28,7 @@ pub fn import(
     fs: &Arc<dyn Fs>,
     connection: &mut Connection,
     import: &Import,
-    asked: &Asked,
+    asked: &StatementInterrupt,
 ) -> Result<CommandTag> {
     let (schema, table) = parse_name(&import.table);
     let schema = schema.unwrap_or_else(|| "public".to_owned());
@@ -83,7 +83,7 @@ pub fn copy_in(
     connection: &mut Connection,
     sql: &str,
     path: &Path,
-    asked: &Asked,
+    asked: &StatementInterrupt,
 ) -> Result<CommandTag> {
     rows_in(fs, connection, sql, path, asked, false)
 }
@@ -95,7 +95,7 @@ fn rows_in(
     connection: &mut Connection,
     sql: &str,
     path: &Path,
-    asked: &Asked,
+    asked: &StatementInterrupt,
     skips_mark: bool,
 ) -> Result<CommandTag> {
     let refuse = |error: io::Error| Error::Input {

@@ -190,7 +190,7 @@ mod tests {
     /// Goal: the rest is returned if it is more than comments; the prompt character shows the open
     /// construct.
     #[test]
-    fn the_rest_is_told() {
+    fn unfinished_statements_are_returned() {
         assert_eq!(split(&["a; b"]).1.as_deref(), Some("b"));
         assert_eq!(split(&["a; -- b", " /* c */ "]).1, None);
         for (text, mark) in

@@ -37,7 +37,7 @@ use cairn_vfs::Fs;
 
 use crate::args::shell::{Mode, Script, ShellArgs, SqlArgs, SqlCommand};
 use crate::error::{Error, Result};
-use crate::interrupt::Asked;
+use crate::interrupt::StatementInterrupt;
 use crate::output::Outcome;
 use crate::recording;
 
@@ -65,7 +65,7 @@ fn shell(fs: &Arc<dyn Fs>, args: &ShellArgs) -> Result<Outcome> {
     let connection = database.connect();
     let recorder = recording::begin("cairn sql");
     let canceller = connection.canceller();
-    let asked = Asked::catch(move || canceller.cancel())?;
+    let asked = StatementInterrupt::catch(move || canceller.cancel())?;
     let path = args.database.as_ref().map(|path| path.display().to_string());
     let name = path.unwrap_or_else(|| "memory".to_owned());
     let look = Look {
@@ -109,7 +109,7 @@ fn run_all(shell: &mut Shell, args: &ShellArgs) -> Result<()> {
         return shell.run(&mut source::stdin());
     }
     shell.is_interactive = true;
-    shell.asked.begin_conversation();
+    shell.asked.set_interactive();
     let where_to = match &args.database {
         Some(path) => path.display().to_string(),
         None => "a database in memory, which is discarded at the end".to_owned(),
@@ -122,26 +122,4 @@ fn run_all(shell: &mut Shell, args: &ShellArgs) -> Result<()> {
     let ran = shell.run(&mut terminal as &mut dyn Source);
     let _ = writeln!(io::stdout());
     ran
-}
-
-/// Formats the error of a statement as psql does: the line with a caret below the position, detail
-/// and hint.
-pub fn explained(text: &str, error: &cairn_sql::Error, place: Option<&str>) -> String {
-    let mut told = place.map(|place| format!("{place}: ")).unwrap_or_default();
-    told.push_str(&error.to_string());
-    if let Some(position) = error.position() {
-        let before: String = text.chars().take(position.saturating_sub(1)).collect();
-        let (number, column) =
-            (before.matches('\n').count() + 1, before.rsplit('\n').next().unwrap_or_default());
-        let line = text.lines().nth(number - 1).unwrap_or_default();
-        let head = format!("LINE {number}: ");
-        let indent = head.len() + unicode_width::UnicodeWidthStr::width(column);
-        told.push_str(&format!("\n{head}{line}\n{}^", " ".repeat(indent)));
-    }
-    for (name, more) in [("DETAIL", error.detail()), ("HINT", error.hint())] {
-        if let Some(more) = more {
-            told.push_str(&format!("\n{name}: {more}"));
-        }
-    }
-    told
 }

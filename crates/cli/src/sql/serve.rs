@@ -9,7 +9,7 @@ use cairn_vfs::Fs;
 
 use crate::args::shell::{PasswdArgs, ServeArgs};
 use crate::error::{Error, Result};
-use crate::interrupt::{Again, end_now, when_ended};
+use crate::interrupt::{IsRepeated, end_now, on_end_request};
 use crate::output::Outcome;
 use crate::recording;
 
@@ -53,7 +53,7 @@ pub fn serve(fs: &Arc<dyn Fs>, args: &ServeArgs) -> Result<Outcome> {
     }
     let server = builder.open_to_everybody(args.open_to_everybody).bind()?;
     let stop = server.shutdown_handle();
-    when_ended(move |Again(again)| {
+    on_end_request(move |IsRepeated(again)| {
         if again {
             // Nothing is lost: committed transactions are in the log, as after a kill.
             end_now();

@@ -9,7 +9,7 @@ use cairn_trace::Recorder;
 use cairn_vfs::{Clock, Fs, SystemClock};
 
 use crate::error::{Error, Result};
-use crate::interrupt::Asked;
+use crate::interrupt::StatementInterrupt;
 use crate::output::error_label;
 
 use super::command::{self, Command};
@@ -40,7 +40,7 @@ pub struct Shell {
     /// The recorder of statements.
     pub recorder: Option<Recorder>,
     /// The Ctrl-C flag.
-    pub asked: Asked,
+    pub asked: StatementInterrupt,
     /// True if the shell continues after an error.
     pub keeps_going: bool,
     /// True if a user is typing.
@@ -63,7 +63,13 @@ enum Flow {
 
 impl Shell {
     /// Creates a shell that has not run anything yet.
-    pub fn new(fs: Arc<dyn Fs>, connection: Connection, name: String, look: Look, asked: Asked) -> Self {
+    pub fn new(
+        fs: Arc<dyn Fs>,
+        connection: Connection,
+        name: String,
+        look: Look,
+        asked: StatementInterrupt,
+    ) -> Self {
         Shell {
             fs,
             connection,
@@ -361,7 +367,11 @@ impl Shell {
 
 /// Reads the next line of a source, which may block. For an interactive session `asked` is `None`,
 /// because the editor handles Ctrl-C itself.
-fn next_line(source: &mut dyn Source, mark: char, asked: Option<&Asked>) -> Result<Option<String>> {
+fn next_line(
+    source: &mut dyn Source,
+    mark: char,
+    asked: Option<&StatementInterrupt>,
+) -> Result<Option<String>> {
     match asked {
         Some(asked) => asked.waiting(|| source.line(mark)),
         None => source.line(mark),

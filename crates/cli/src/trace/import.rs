@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cairn_bench::text;
+use cairn_bench::core::text;
 use cairn_trace::Trace;
 use cairn_trace::import::{self, ImportOptions};
 use cairn_vfs::Fs;

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use cairn_bench::text;
+use cairn_bench::core::text;
 use cairn_trace::{ENV_KEYS, ENV_PATH, ENV_SAMPLE, Ending, Trace};
 use cairn_vfs::{Fs, OpenOptions};
 use serde_json::json;
 
 use crate::args::trace::{Keys, RecordArgs};
 use crate::error::{Error, Result};
-use crate::interrupt::Outlasted;
+use crate::interrupt::ChildSignals;
 use crate::output::{Outcome, Output};
 use crate::place;
 
@@ -33,7 +33,7 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
     drop(fs.open(&args.out, OpenOptions::create_new())?);
     fs.remove(&args.out)?;
     let before = all(fs, &args.out)?;
-    let mut interrupted = Outlasted::catch()?;
+    let mut interrupted = ChildSignals::catch()?;
     let refuse = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Error::usage(format!("{} does not exist", program.display())),
         _ => Error::usage(format!("{}: {error}", program.display())),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cairn_bench::{report, trace_text};
+use cairn_bench::report::{self, trace_text};
 use cairn_trace::Trace;
 use cairn_trace::stats::{self, Options};
 use cairn_vfs::Fs;

@@ -132,7 +132,7 @@ mod tests {
     /// Goal: a reader gets every line once from any position, and the end. Method: a feed with
     /// group headers among its lines.
     #[test]
-    fn lines_come_once() {
+    fn each_line_is_sent_once() {
         let feed = Feed::new();
         let changes = feed.changes();
         feed.line("[1/3] get");

@@ -11,7 +11,7 @@ use cairn_vfs::{Rng, SystemRng};
 
 use crate::error::{Error, Result};
 use crate::output::to_hex;
-use crate::web::{Hosts, POLICY, Refused, expect_ours};
+use crate::web::{Hosts, POLICY, Refusal, check_origin};
 
 /// The secret token of one start of the server, and its host names.
 #[derive(Debug)]
@@ -65,23 +65,23 @@ impl Guard {
             && pairs.any(|(name, value)| name == "token" && self.is_token(value))
     }
 
-    fn judge(&self, request: &Request) -> Result<Entry, Refused> {
+    fn judge(&self, request: &Request) -> Result<Entry, Refusal> {
         let headers = request.headers();
         if !self.hosts.allows(headers) {
             let what = "this page is not served under that host name; --host adds one";
-            return Err(Refused::new(StatusCode::FORBIDDEN, what));
+            return Err(Refusal::new(StatusCode::FORBIDDEN, what));
         }
         let entry = match () {
             () if self.has_cookie(headers) || self.has_bearer(headers) => Entry::Known,
             () if self.has_token(request) => Entry::First,
             () => {
                 let what = "missing token: open the address that `cairn ui` printed";
-                return Err(Refused::new(StatusCode::UNAUTHORIZED, what));
+                return Err(Refusal::new(StatusCode::UNAUTHORIZED, what));
             }
         };
         // Needed because browsers also send the cookie with requests of pages on other ports of
         // this machine.
-        expect_ours(request)?;
+        check_origin(request)?;
         Ok(entry)
     }
 }

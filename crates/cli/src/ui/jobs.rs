@@ -16,7 +16,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use cairn_bench::time::rfc3339;
+use cairn_bench::core::time::rfc3339;
 use cairn_vfs::{Clock, Fs, OpenOptions, SystemClock, thread};
 use futures_util::stream::{self, Stream};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
@@ -25,7 +25,8 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use super::feed::{Ended, Feed, LINE_BYTES_MAX};
-use crate::web::{Body, Query, Refused, refuse};
+use crate::args::names;
+use crate::web::{Body, Query, Refusal, refuse};
 
 /// The number of runs that are remembered.
 const JOBS_MAX: usize = 50;
@@ -76,8 +77,9 @@ const SUITES: &[Suite] = &[
 ];
 
 /// Suites whose word is a list: the option for it, and the default list.
-const LISTS: &[(&str, &str, Option<&str>)] =
-    &[("kv", "--dbs", Some("cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled")), ("all", "--suites", None)];
+type List = (&'static str, &'static str, Option<fn() -> String>);
+
+const LISTS: &[List] = &[("kv", "--dbs", Some(names::stores)), ("all", "--suites", None)];
 
 /// Returns the suites for the page.
 pub fn suites() -> Vec<Value> {
@@ -147,9 +149,9 @@ impl Jobs {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, id: u32) -> Result<Arc<Job>, Refused> {
+    fn find(&self, id: u32) -> Result<Arc<Job>, Refusal> {
         let found = self.all().iter().find(|job| job.id == id).cloned();
-        found.ok_or_else(|| Refused::missing(format!("there is no run {id}")))
+        found.ok_or_else(|| Refusal::missing(format!("there is no run {id}")))
     }
 
     /// Asks all runs to end with their results, and kills those that do not end in time, because no
@@ -165,10 +167,10 @@ impl Jobs {
         all.iter().for_each(|job| job.signal(Signal::KILL));
     }
 
-    fn start(&self, arguments: &[String]) -> Result<Value, Refused> {
+    fn start(&self, arguments: &[String]) -> Result<Value, Refusal> {
         let mut all = self.all();
         if all.iter().any(|job| job.id != WATCHED && job.feed.ended().is_none()) {
-            return Err(Refused::new(
+            return Err(Refusal::new(
                 StatusCode::CONFLICT,
                 "a run is in progress: two at once would measure each other",
             ));
@@ -304,7 +306,7 @@ struct Tail {
 impl Tail {
     /// Reads the lines that were added. If the file has become shorter, starts again from its
     /// beginning.
-    fn read(&mut self, fs: &Arc<dyn Fs>, path: &Path) -> Result<Vec<String>, Refused> {
+    fn read(&mut self, fs: &Arc<dyn Fs>, path: &Path) -> Result<Vec<String>, Refusal> {
         let file = fs.open(path, OpenOptions::read())?;
         let len = file.len()?;
         if len < self.at {
@@ -334,17 +336,17 @@ pub async fn list(State(shared): State<Arc<Shared>>) -> Json<Value> {
 /// A request to start a run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct StartRequest {
     suite: String,
     #[serde(default)]
     word: String,
     seconds: Option<u64>,
 }
 
-impl Asked {
+impl StartRequest {
     /// Returns the arguments after `cairn`. Only the word comes from the request, and it cannot be
     /// taken for an option.
-    fn arguments(&self, results: &Path) -> Result<Vec<String>, Refused> {
+    fn arguments(&self, results: &Path) -> Result<Vec<String>, Refusal> {
         let known = SUITES.iter().find(|(name, ..)| *name == self.suite);
         let (name, fixed, _) = known.ok_or_else(|| {
             let names: Vec<&str> = SUITES.iter().map(|(name, ..)| *name).collect();
@@ -362,8 +364,9 @@ impl Asked {
             if !is_list || word.starts_with('-') {
                 return Err(refuse(format!("{word:?} is not a list of names with commas")));
             }
-            if let Some(names) = if word.is_empty() { *usual } else { Some(word) } {
-                arguments.extend([(*option).to_owned(), names.to_owned()]);
+            let named = || Some(word.to_owned());
+            if let Some(names) = if word.is_empty() { usual.map(|names| names()) } else { named() } {
+                arguments.extend([(*option).to_owned(), names]);
             }
         }
         arguments.extend(["--results".to_owned(), results.display().to_string()]);
@@ -381,12 +384,12 @@ impl Asked {
 }
 
 /// Starts a run, if that is allowed.
-pub async fn start(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<Json<Value>, Refused> {
+pub async fn start(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<Json<Value>, Refusal> {
     if !shared.jobs.may_run {
         let what = "this page is read-only: `cairn ui --allow-run` lets it start benchmarks";
-        return Err(Refused::new(StatusCode::FORBIDDEN, what));
+        return Err(Refusal::new(StatusCode::FORBIDDEN, what));
     }
-    let asked: Asked = cairn_sim::json::parse(&body, "the request").map_err(refuse)?;
+    let asked: StartRequest = cairn_sim::json::parse(&body, "the request").map_err(refuse)?;
     let arguments = asked.arguments(&shared.jobs.results)?;
     shared.jobs.start(&arguments).map(Json)
 }
@@ -401,9 +404,9 @@ pub struct ById {
 pub async fn stop(
     State(shared): State<Arc<Shared>>,
     Query(asked): Query<ById>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Value>, Refusal> {
     if !shared.jobs.may_run {
-        return Err(Refused::new(StatusCode::FORBIDDEN, "this page is read-only"));
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "this page is read-only"));
     }
     let job = shared.jobs.find(asked.id)?;
     job.signal(Signal::INT);
@@ -414,7 +417,7 @@ pub async fn stop(
 pub async fn events(
     State(shared): State<Arc<Shared>>,
     Query(asked): Query<ById>,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refused> {
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
     let job = shared.jobs.find(asked.id)?;
     let changes = job.feed.changes();
     let events = stream::unfold((job, changes, 0, false), |(job, mut changes, at, is_over)| async move {

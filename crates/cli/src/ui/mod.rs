@@ -32,7 +32,7 @@ use crate::error::Result;
 use crate::output::{Outcome, note};
 use crate::place;
 use crate::sim::ui as sim;
-use crate::web::{self, BODY_BYTES_MAX, Hosts, Refused, asset, refuse};
+use crate::web::{self, BODY_BYTES_MAX, Hosts, Refusal, asset, refuse};
 use guard::{Guard, guard};
 use jobs::Jobs;
 use places::Places;
@@ -54,8 +54,8 @@ impl Shared {
     /// Runs work on a thread that may block on the disk.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, Refused> + Send + 'static,
-    ) -> Result<T, Refused> {
+        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
         let turn = Arc::clone(&self.reads).acquire_owned().await.map_err(refuse)?;
         // The work holds the permit, not the request: a page that is closed does not end the work.
         let work = move || {
@@ -63,7 +63,7 @@ impl Shared {
             work()
         };
         let failed =
-            |error| Refused::new(StatusCode::INTERNAL_SERVER_ERROR, format!("reading it failed: {error}"));
+            |error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, format!("reading it failed: {error}"));
         tokio::task::spawn_blocking(work).await.map_err(failed)?
     }
 }
@@ -134,12 +134,12 @@ fn router(shared: Arc<Shared>, guarded: Arc<Guard>) -> Router {
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
 
-async fn no_such_page() -> Refused {
-    Refused::missing("there is no such page")
+async fn no_such_page() -> Refusal {
+    Refusal::missing("there is no such page")
 }
 
-async fn no_such_method() -> Refused {
-    Refused::new(StatusCode::METHOD_NOT_ALLOWED, "this page does not accept that method")
+async fn no_such_method() -> Refusal {
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this page does not accept that method")
 }
 
 /// Returns the data that the page needs first.
@@ -153,7 +153,7 @@ async fn start(State(shared): State<Arc<Shared>>) -> Json<Value> {
     }))
 }
 
-async fn places_list(State(shared): State<Arc<Shared>>) -> Result<Json<Value>, Refused> {
+async fn places_list(State(shared): State<Arc<Shared>>) -> Result<Json<Value>, Refusal> {
     let inner = Arc::clone(&shared);
     shared.blocking(move || Ok(Json(inner.places.list().into()))).await
 }
@@ -170,7 +170,7 @@ mod tests {
     /// Goal: work holds its permit until it ends, even if its page is closed. Method: work that
     /// waits on a channel; the free permits after its request is dropped, and after the work.
     #[test]
-    fn a_turn_lasts_as_long_as_the_work() {
+    fn permit_is_held_until_the_work_ends() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let shared = Arc::new(Shared {
             fs: Arc::clone(&fs),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::hash::Kind as Format;
 use crate::error::{Error, Result};
 use crate::hash::kind_of;
-use crate::web::{Refused, refuse};
+use crate::web::{Refusal, refuse};
 
 /// The maximum number of entries of a folder that are listed.
 const ENTRIES_MAX: usize = 1_000;
@@ -151,9 +151,9 @@ impl Places {
     ///
     /// Errors: there is no such name. Names are compared with the existing ones, so none can lead
     /// out of its folder.
-    pub fn find(&self, place: usize, entry: Option<&str>) -> Result<(PathBuf, Kind), Refused> {
+    pub fn find(&self, place: usize, entry: Option<&str>) -> Result<(PathBuf, Kind), Refusal> {
         let path =
-            self.named.get(place).ok_or_else(|| Refused::missing(format!("there is no place {place}")))?;
+            self.named.get(place).ok_or_else(|| Refusal::missing(format!("there is no place {place}")))?;
         let kind = Kind::at(&self.fs, path)?;
         let Some(entry) = entry.filter(|entry| !entry.is_empty()) else { return Ok((path.clone(), kind)) };
         if kind != Kind::Folder {
@@ -162,7 +162,7 @@ impl Places {
         let mut entries = self.entries(path)?.into_iter();
         let found = entries.find(|path| path.file_name().is_some_and(|name| name == entry));
         let found =
-            found.ok_or_else(|| Refused::missing(format!("there is no {entry:?} in {}", path.display())))?;
+            found.ok_or_else(|| Refusal::missing(format!("there is no {entry:?} in {}", path.display())))?;
         let kind = Kind::at(&self.fs, &found)?;
         Ok((found, kind))
     }
@@ -177,7 +177,7 @@ mod tests {
     /// Goal: a folder with more stores than are listed reports that. Method: exactly as many as are
     /// listed, and one more.
     #[test]
-    fn a_folder_says_that_there_is_more() {
+    fn long_folder_listing_is_marked_incomplete() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let folder = PathBuf::from("/folder");
         fs.create_dir_all(&folder).unwrap();

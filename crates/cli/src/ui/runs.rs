@@ -7,15 +7,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use cairn_bench::core::results::Run;
+use cairn_bench::core::run_files;
 use cairn_bench::history::{History, Series, machine_of, told_apart};
-use cairn_bench::results::Run;
-use cairn_bench::{report as pages, store};
+use cairn_bench::report as pages;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Shared;
 use crate::bench::stored::STORED;
-use crate::web::{Query, Refused};
+use crate::web::{Query, Refusal};
 
 /// The maximum number of runs that are listed, the newest by name.
 const RUNS_MAX: usize = 500;
@@ -31,18 +32,18 @@ const POINTS_MAX: usize = 200;
 const REPORT_POLICY: &str = "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; \
                              style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'";
 
-type Answer = Result<Json<Value>, Refused>;
+type Answer = Result<Json<Value>, Refusal>;
 
 /// Returns the files of runs with their names on the page, ordered by start time. Searches the
 /// results directory, including its runs over all suites, and the directory of permanently stored
 /// runs.
-fn files(shared: &Shared) -> Result<Vec<(String, PathBuf)>, Refused> {
+fn files(shared: &Shared) -> Result<Vec<(String, PathBuf)>, Refusal> {
     let mut files = Vec::new();
     for dir in [shared.results.clone(), shared.results.join(STORED)] {
         if !shared.fs.exists(&dir)? {
             continue;
         }
-        for path in store::files(&*shared.fs, &dir)? {
+        for path in run_files::files(&*shared.fs, &dir)? {
             // Skip links, which may lead anywhere.
             let leads_out = path.ancestors().take_while(|above| *above != dir).any(Path::is_symlink);
             let name = path.strip_prefix(&shared.results).ok().and_then(Path::to_str);
@@ -64,10 +65,10 @@ fn start_in(name: &str) -> Option<&str> {
 
 /// Loads the run with this name. Names are compared with the existing ones, so none can lead
 /// elsewhere.
-fn load(shared: &Shared, name: &str) -> Result<Run, Refused> {
+fn load(shared: &Shared, name: &str) -> Result<Run, Refusal> {
     let found = files(shared)?.into_iter().find(|(known, _)| known == name);
-    let (_, path) = found.ok_or_else(|| Refused::missing(format!("there is no stored run {name:?}")))?;
-    Ok(store::load(&*shared.fs, &path)?)
+    let (_, path) = found.ok_or_else(|| Refusal::missing(format!("there is no stored run {name:?}")))?;
+    Ok(run_files::load(&*shared.fs, &path)?)
 }
 
 /// Lists all runs, the latest one first.
@@ -81,7 +82,7 @@ pub async fn list(State(shared): State<Arc<Shared>>) -> Answer {
             files.drain(..more);
             let mut runs: Vec<Value> = files
                 .iter()
-                .map(|(name, path)| match store::load(&*inner.fs, path) {
+                .map(|(name, path)| match run_files::load(&*inner.fs, path) {
                     Ok(run) => described(name, &run),
                     Err(error) => json!({ "run": name, "error": error.to_string() }),
                 })
@@ -110,7 +111,7 @@ fn described(name: &str, run: &Run) -> Value {
 
 /// A query with a run, and optionally a baseline to compare it with.
 #[derive(Debug, Deserialize)]
-pub struct Asked {
+pub struct ReportQuery {
     run: String,
     baseline: Option<String>,
 }
@@ -118,8 +119,8 @@ pub struct Asked {
 /// Renders the report of a run.
 pub async fn report(
     State(shared): State<Arc<Shared>>,
-    Query(asked): Query<Asked>,
-) -> Result<impl IntoResponse, Refused> {
+    Query(asked): Query<ReportQuery>,
+) -> Result<impl IntoResponse, Refusal> {
     let inner = Arc::clone(&shared);
     shared
         .blocking(move || {
@@ -137,12 +138,12 @@ fn in_sandbox(page: String) -> impl IntoResponse {
 
 /// A query with words that the names of series must contain.
 #[derive(Debug, Deserialize)]
-pub struct Words {
+pub struct TrendsQuery {
     #[serde(default)]
     words: String,
 }
 
-fn series(shared: &Shared, asked: &Words) -> Result<Vec<Series>, Refused> {
+fn series(shared: &Shared, asked: &TrendsQuery) -> Result<Vec<Series>, Refusal> {
     let words: Vec<String> = asked.words.split_whitespace().map(str::to_owned).collect();
     if !shared.fs.exists(&shared.history)? {
         return Ok(Vec::new());
@@ -151,7 +152,7 @@ fn series(shared: &Shared, asked: &Words) -> Result<Vec<Series>, Refused> {
 }
 
 /// Returns figures over time: the series whose names contain all of the words.
-pub async fn history(State(shared): State<Arc<Shared>>, Query(asked): Query<Words>) -> Answer {
+pub async fn history(State(shared): State<Arc<Shared>>, Query(asked): Query<TrendsQuery>) -> Answer {
     let inner = Arc::clone(&shared);
     shared
         .blocking(move || {
@@ -167,8 +168,8 @@ pub async fn history(State(shared): State<Arc<Shared>>, Query(asked): Query<Word
 /// Renders the same as a page in the style of the reports.
 pub async fn trends(
     State(shared): State<Arc<Shared>>,
-    Query(asked): Query<Words>,
-) -> Result<impl IntoResponse, Refused> {
+    Query(asked): Query<TrendsQuery>,
+) -> Result<impl IntoResponse, Refusal> {
     let inner = Arc::clone(&shared);
     shared.blocking(move || Ok(in_sandbox(pages::render_history(&series(&inner, &asked)?)))).await
 }

@@ -52,7 +52,7 @@ mod tests {
     /// Goal: exactly this machine's names are allowed, with and without a port. Method: valid and
     /// invalid names, including tricks with ports, brackets and suffixes.
     #[test]
-    fn only_known_names_pass() {
+    fn unknown_host_names_are_refused() {
         let hosts = Hosts::of("127.0.0.1".parse().unwrap(), &["Lab.example".to_owned()]);
         for host in
             ["127.0.0.1", "127.0.0.1:80", "localhost:8088", "LOCALHOST", "[::1]:8088", "lab.EXAMPLE:1"]

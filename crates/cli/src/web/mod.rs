@@ -1,9 +1,9 @@
 //! Shared code of the local pages: the server, access checks, built-in files, refusals.
 
-mod asked;
 mod hosts;
-mod ours;
-mod refused;
+mod origin;
+mod refusal;
+mod request;
 
 use std::future::pending;
 use std::io::Write;
@@ -17,10 +17,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Error, Result};
 use crate::interrupt;
-pub use asked::{Body, Query};
 pub use hosts::Hosts;
-pub use ours::expect_ours;
-pub use refused::{Refused, refuse};
+pub use origin::check_origin;
+pub use refusal::{Refusal, refuse};
+pub use request::{Body, Query};
 
 /// The maximum size of a request's body.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
@@ -31,10 +31,10 @@ pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self
                           connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Serves the router that `make` returns for the address, until Ctrl-C or a request to end. Prints
-/// the address on standard error, with the path and query from `make`, followed by `told`.
+/// the address on standard error, with the path and query from `make`, followed by `suffix`.
 pub fn serve(
     address: SocketAddr,
-    told: &str,
+    suffix: &str,
     make: impl FnOnce(SocketAddr) -> Result<(Router, String)>,
 ) -> Result<()> {
     let fail = |what: &str, error: std::io::Error| Error::usage(format!("{what}: {error}"));
@@ -46,11 +46,11 @@ pub fn serve(
         let address = listener.local_addr().map_err(|error| fail("cannot start the server", error))?;
         let (app, place) = make(address)?;
         // Scripts parse this line to find the port.
-        let _ = writeln!(std::io::stderr(), "http://{address}{place} until Ctrl-C{told}");
+        let _ = writeln!(std::io::stderr(), "http://{address}{place} until Ctrl-C{suffix}");
         // End without a graceful shutdown, which would wait for the streams of open pages.
         tokio::select! {
             result = async { axum::serve(listener, app).await } => result.map_err(|error| fail("the server", error)),
-            ended = asked_to_end() => ended.map_err(|error| fail("signals cannot be caught", error)),
+            ended = end_requested() => ended.map_err(|error| fail("signals cannot be caught", error)),
         }
     });
     // Do not wait for blocking threads, such as a simulation or the check of a whole store. Pages
@@ -61,7 +61,7 @@ pub fn serve(
 
 /// Waits for Ctrl-C, SIGTERM, or a closed terminal unless SIGHUP is ignored. Handling SIGHUP
 /// matters: runs that a page has started do not get it and would be left behind.
-async fn asked_to_end() -> std::io::Result<()> {
+async fn end_requested() -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hung_up = (!interrupt::is_ignored(SIGHUP)).then(|| signal(SignalKind::hangup())).transpose()?;
     let closed = async {

@@ -21,7 +21,7 @@ fn an_answer() {
 /// Goal: a missing recommendation is explained: exit code 2 if no store meets the constraints, 1
 /// for invalid questions.
 #[test]
-fn no_answer() {
+fn missing_recommendation_is_explained() {
     let scratch = Scratch::new();
     let ran = scratch
         .run("advise --records 2000 --update 1 --dbs cairn-hash --effort quick --work-dir work")
@@ -53,7 +53,7 @@ fn no_answer() {
 /// Goal: Ctrl-C ends the command with 130, as documented, and is not reported as an error. Method:
 /// while stores are measured, and while it asks on a terminal created by `script`.
 #[test]
-fn ctrl_c_ends_it() {
+fn ctrl_c_ends_the_server() {
     let scratch = Scratch::new();
     let measured =
         "cairn advise --read 1 --update 1 --dbs cairn,sqlite --effort full --work-dir work & pid=$!
@@ -75,7 +75,7 @@ fn ctrl_c_ends_it() {
 /// answer with the expected values, and writes the result. Method: a terminal created by `script`,
 /// and every answer.
 #[test]
-fn a_terminal_asks() {
+fn terminal_asks_for_the_same_values_as_options() {
     let scratch = Scratch::new();
     let answers =
         "5000\\n64KiB\\nabc\\n80\\n20\\n0\\n0\\nzipfian 7\\nuniform\\n2\\nmaybe\\nsync\\n256MiB\\n\\n2ms\\n";
@@ -118,7 +118,7 @@ fn workload_files_are_not_overwritten() {
 /// Goal: a trace is a question: its workload is written to a file, and the chosen stores replay it.
 /// Method: a trace of an imported file; options that contradict it.
 #[test]
-fn a_trace_asks() {
+fn traces_answer_the_questions_of_the_adviser() {
     let scratch = Scratch::new();
     let rows = (0..4_000)
         .map(|number| format!("{},{},50,true\n", if number % 4 > 0 { "get" } else { "put" }, number % 397));

@@ -137,7 +137,7 @@ fn interrupted_runs_are_resumed() {
 /// Goal: a failing part does not end the others; its error is in the report, and the exit code
 /// tells of it. Method: a data file without the key column.
 #[test]
-fn a_failing_part_leaves_the_others() {
+fn failing_suite_does_not_stop_the_others() {
     let scratch = Scratch::new();
     scratch.write("places.csv", "id,name\n1,a\n2,b\n");
     let ran = run(&scratch, &format!("--suites hash,pool --data places.csv --key nosuch {TINY}")).ended(1);
@@ -177,7 +177,7 @@ fn impossible_runs_are_refused() {
 /// Method: a file size limit that is enough for the report but not for the log of some ten thousand
 /// writes.
 #[test]
-fn a_run_without_ours_says_so() {
+fn run_without_cairn_says_so() {
     let scratch = Scratch::new();
     let line = format!("cairn bench all --suites kv {}", TINY.replace("0.001", "0.25"));
     let ran =
@@ -230,7 +230,7 @@ fn directories_are_taken() {
 
 /// Goal: a run that cannot start leaves no files. Method: a work directory that cannot be created.
 #[test]
-fn runs_that_cannot_begin_leave_nothing() {
+fn runs_that_cannot_begin_leave_no_files() {
     let scratch = Scratch::new();
     for suite in ["all --suites pool", "kv --n 10 --modes seq --dbs cairn"] {
         scratch.run(&format!("bench {suite} --work-dir /proc/foo")).failed(&["/proc/foo"]);

@@ -9,7 +9,7 @@ use crate::support::Scratch;
 /// into a README.
 /// Method: the smallest run of one contender, which exercises everything that a long one does.
 #[test]
-fn a_run_goes_all_the_way() {
+fn hash_run_stores_reports_and_compares() {
     let scratch = Scratch::new();
     scratch
         .write("data.csv", (0..500).fold("id,name\n".to_owned(), |csv, n| csv + &format!("{n},name {n}\n")));
@@ -94,7 +94,7 @@ fn impossible_runs_are_refused() {
 /// prints its layout, a table and every setting, and stores a run that the other commands can read.
 /// Method: SQLite at a tiny size, with both spellings of one option.
 #[test]
-fn a_kv_run_goes_all_the_way() {
+fn kv_run_stores_reports_and_compares() {
     let scratch = Scratch::new();
     let common =
         "--n=300 --batch=100 --threads=2 --sync-n=20 --dbs=sqlite --rounds 1 --work-dir . --results runs";
@@ -143,7 +143,7 @@ fn a_kv_run_goes_all_the_way() {
 /// Goal: a run that ends within its first turn reports that it has no result, and is not taken for
 /// an interrupted one. Method: hours of work with a limit of one second; a limit of zero.
 #[test]
-fn a_kv_run_that_ends_at_once() {
+fn kv_run_that_ends_at_once() {
     let scratch = Scratch::new();
     let line = "bench kv --n 400000000 --dbs cairn --modes seq --results runs --work-dir w --no-probes";
     let ran = scratch.run(&format!("{line} --time-limit 1")).ended(1);
@@ -161,7 +161,7 @@ fn a_kv_run_that_ends_at_once() {
 /// are incomplete. Method: an interrupt to a run of very many rounds, once some turns have created
 /// their directories.
 #[test]
-fn an_interrupted_run_is_kept() {
+fn interrupted_run_is_stored() {
     let scratch = Scratch::new();
     let line = "bench kv --n 500 --modes seq --dbs cairn --rounds 1000000 --no-latencies --no-probes --results runs --work-dir w";
     let mut command = scratch.command(line);
@@ -214,7 +214,7 @@ fn impossible_kv_runs_are_refused() {
 /// a run that the other commands can read; its filter is ignored in JSON. Method: few samples, two
 /// thread counts.
 #[test]
-fn a_pool_run_goes_all_the_way() {
+fn pool_run_stores_reports_and_compares() {
     let scratch = Scratch::new();
     let common = "--threads 2 --work-dir . --results runs --policies lru,sieve --peers textbook";
     let out = scratch.run(&format!("bench pool 2 12 Random {common}")).ended(0).text();
@@ -356,7 +356,7 @@ fn worker_answers() {
 /// other commands can read; its filter is ignored in JSON; impossible options are reported. Method:
 /// SQLite alone, little data.
 #[test]
-fn an_sql_run_goes_all_the_way() {
+fn sql_run_stores_reports_and_compares() {
     let scratch = Scratch::new();
     let common = "--work-dir . --results runs --peers sqlite --rounds 1 --seconds 0.005 --rows 300 --load-rows 300 --clients 2 --writers 2 \
                   --threads 1,2 --durability buffered";
@@ -387,7 +387,7 @@ fn an_sql_run_goes_all_the_way() {
 /// the stored run and in the report, and the exit code is 1. Method: a file size limit that
 /// SQLite's log exceeds and Cairn's files do not.
 #[test]
-fn who_fails_is_named() {
+fn failing_suite_is_named() {
     let scratch = Scratch::new();
     let ran = scratch
         .shell(

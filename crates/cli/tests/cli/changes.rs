@@ -205,7 +205,7 @@ fn logs_are_indexed() {
 /// Goal: a pair is built at the targets of links, and the links stay. Method: dangling links, then
 /// the same over an existing pair.
 #[test]
-fn pairs_are_built_where_links_lead() {
+fn pairs_are_built_at_the_target_of_a_link() {
     let scratch = Scratch::new();
     scratch.write("a.csv", "k,v\na,1\n");
     std::fs::create_dir(scratch.path("d")).unwrap();
@@ -260,7 +260,7 @@ fn conversion_goes_both_ways() {
 /// a killed build are removed by the next one. Method: a signal once the unfinished file exists;
 /// the input is a pipe that yields one record and then blocks, so the build cannot finish.
 #[test]
-fn an_ended_build_leaves_no_trace_for_long() {
+fn interrupted_build_leaves_no_files() {
     let stores = [("s.cairn", "s.cairn.tmp"), ("s.spi", "s.spl.tmp")];
     for ((store, unfinished), (signal, code)) in
         stores.into_iter().flat_map(|store| [("TERM", 143), ("KILL", 137)].map(|signal| (store, signal)))
@@ -292,7 +292,7 @@ fn an_ended_build_leaves_no_trace_for_long() {
 /// an old index over a longer log: each command refuses and changes nothing; after `index` each of
 /// them works.
 #[test]
-fn logs_beyond_their_index_lose_nothing() {
+fn log_beyond_its_index_is_kept() {
     let scratch = Scratch::new();
     scratch.write("a.csv", "k,v\na,1\nb,2\n");
     scratch.write("more.csv", "k,v\nc,3\n");

@@ -291,7 +291,7 @@ fn pipes_are_inputs() {
 /// Goal: a pipe is neither a store nor a trace: every command that reads or writes one refuses it
 /// at once, and the pipe stays. Method: a named pipe whose other end is not open.
 #[test]
-fn pipes_are_no_stores() {
+fn pipes_are_refused_as_stores() {
     let scratch = Scratch::new();
     write_inputs(&scratch);
     scratch.run("hash build in.csv -o file.cairn --key id --value name").ended(0);

@@ -30,7 +30,7 @@ fn write_run(scratch: &Scratch, name: &str, started: &str, value: f64) {
 /// Goal: runs are recorded once, trends are drawn, and the exit code reports a regression. Method:
 /// the runs of a week, the last one slower.
 #[test]
-fn regressions_fail() {
+fn regression_fails_the_command() {
     let scratch = Scratch::new();
     for day in 1..=6 {
         write_run(
@@ -93,7 +93,7 @@ fn regressions_fail() {
 /// Goal: figures that cannot be compared do not pass. Method: a run that lacks a figure of the
 /// earlier one, one with other settings, and two with nothing in common.
 #[test]
-fn what_cannot_be_compared_fails() {
+fn incomparable_runs_fail() {
     let scratch = Scratch::new();
     write_run(&scratch, "1.json", "2026-01-01T00:00:00Z", 1000.0);
     let changed = |name: &str, change: &dyn Fn(&mut Value)| {
@@ -124,7 +124,7 @@ fn what_cannot_be_compared_fails() {
 /// Goal: figures with too few rounds do not pass as unchanged. Method: a run of two rounds, and one
 /// in which one of two figures has too few.
 #[test]
-fn too_few_rounds_do_not_pass() {
+fn too_few_rounds_are_not_a_pass() {
     let scratch = Scratch::new();
     write_run(&scratch, "1.json", "2026-01-01T00:00:00Z", 1000.0);
     let changed = |name: &str, measurements: &dyn Fn(Value) -> Vec<Value>| {
@@ -318,7 +318,7 @@ fn counts_are_refused() {
 /// Goal: a user's own store is neither turned into a history nor taken for one. Method: a store
 /// with other keys, one without keys, one of a history without the marker.
 #[test]
-fn other_stores_are_no_history() {
+fn directories_of_other_programs_are_no_history() {
     let scratch = Scratch::new();
     write_run(&scratch, "1.json", "2026-01-01T00:00:00Z", 1000.0);
     scratch.run("kv put users alice 1 --create").ended(0);
@@ -380,7 +380,7 @@ fn comparisons_have_one_form() {
 
 /// Goal: an empty result is reported in a sentence.
 #[test]
-fn nothing_found_is_a_sentence() {
+fn empty_results_are_reported_in_words() {
     let scratch = Scratch::new();
     write_run(&scratch, "1.json", "2026-01-01T00:00:00Z", 1000.0);
     scratch.run("bench record 1.json --history h").ended(0);

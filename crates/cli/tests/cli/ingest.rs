@@ -61,7 +61,7 @@ fn open_quotes_are_refused_everywhere() {
 /// Goal: a byte order mark is skipped in all inputs: CSV, TSV, JSON Lines, trace imports, SQL
 /// scripts, imports, lists of keys. Method: one of each that begins with it.
 #[test]
-fn marks_are_passed_over() {
+fn byte_order_marks_are_skipped() {
     let scratch = Scratch::new();
     let marked = |name: &str, text: &str| scratch.write(name, format!("\u{feff}{text}"));
     marked("a.csv", "id,v\n1,one\n");
@@ -271,7 +271,7 @@ fn parquet(scratch: &Scratch) -> Vec<u8> {
 /// Goal: in whole records, values that JSON cannot represent become strings and not null; decimals
 /// keep their digits. Method: a file that the command wrote, read back.
 #[test]
-fn whole_records_keep_what_json_lacks() {
+fn whole_records_keep_values_that_json_lacks() {
     let scratch = Scratch::new();
     parquet(&scratch);
     let found = built(&scratch, "small.parquet", "--key k");

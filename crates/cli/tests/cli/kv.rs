@@ -116,7 +116,7 @@ fn scans_keep_to_their_range() {
 /// link is followed, - is standard output, and errors name the file. Method: an export and the
 /// simulator's output, which use different code to write, to each kind.
 #[test]
-fn outputs_go_where_they_are_named() {
+fn outputs_are_written_to_the_named_files() {
     let scratch = store();
     let csv = scratch.run("kv dump s --format csv").ended(0).text();
     let conf = {
@@ -219,7 +219,7 @@ fn records_are_loaded_by_their_columns() {
 /// Goal: a batch is atomic. Method: every operation, both forms, two keyspaces; then a batch whose
 /// last line is invalid, of which nothing is visible.
 #[test]
-fn batches_happen_as_a_whole() {
+fn batches_are_atomic() {
     let scratch = store();
     let lines = "# comment\nput x 1 2\n\ndelete a\nput\twith blank\tv\ndelete-range b c\n\
         {\"op\":\"put\",\"key\":\"y\",\"value\":\"other\",\"keyspace\":\"k\"}\n";
@@ -247,7 +247,7 @@ fn batches_happen_as_a_whole() {
 /// created with, without options. Method: a counter, a log and expiring entries, created here and
 /// read back from tables and from the log.
 #[test]
-fn keyspaces_are_opened_as_they_were_made() {
+fn keyspaces_are_opened_with_their_options() {
     let scratch = Scratch::new();
     let merge = |keyspace: &str, lines: &str, more: &str| {
         scratch.run_with(&format!("kv batch s --keyspace {keyspace} {more}"), lines.as_bytes())
@@ -451,7 +451,7 @@ fn damage_is_found_and_repaired() {
 /// Goal: a store that is missing, open in another process or not a store leads to one readable
 /// line, and nothing is created or changed.
 #[test]
-fn what_cannot_be_opened_is_said() {
+fn unopenable_store_is_reported() {
     let scratch = store();
     scratch.write("file", "no store");
     let before = scratch.names();
@@ -533,7 +533,7 @@ fn closed_and_full_outputs() {
 /// Method: an endless input through a pipe; the signal once the store exists; the exit code of an
 /// interrupted command.
 #[test]
-fn interrupted_imports_keep_what_they_wrote() {
+fn interrupted_imports_keep_written_records() {
     let scratch = Scratch::new();
     let script = "mkfifo in
         yes 'a,1' | sed '1s/.*/key,value/' > in 2> /dev/null &
@@ -585,7 +585,7 @@ fn help_has_examples() {
 /// Goal: `kv bench` is an alias of `bench kv`. Method: an impossible run, refused with the same
 /// message.
 #[test]
-fn bench_is_the_lab() {
+fn kv_bench_is_an_alias_of_bench_kv() {
     let scratch = Scratch::new();
     let [here, there] = ["kv bench --n 0", "bench kv --n 0"].map(|line| scratch.run(line).ended(1).err);
     assert_eq!(here, there);

@@ -50,7 +50,7 @@ fn bash_completes() {
 /// Goal: `make install` installs the command with its man pages and completions. Method: its
 /// script, with the program under test.
 #[test]
-fn everything_is_installed() {
+fn install_writes_all_man_pages_and_completions() {
     let scratch = Scratch::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/install");
     let ran =

@@ -90,7 +90,7 @@ fn foreign() -> Vec<u8> {
 /// another kind in the same words, in one line, with exit code 1, and creates or changes nothing.
 /// Method: each of them in place of the object that the command reads.
 #[test]
-fn what_is_read_is_told_in_the_same_words() {
+fn missing_inputs_are_reported_in_the_same_words() {
     let scratch = Scratch::new();
     scratch.write("in.csv", "k,v\na,1\n");
     scratch.run("kv put s k v --create").ended(0);
@@ -156,7 +156,7 @@ fn length_does_not_matter() {
 /// Goal: a file where a directory should be created, and a missing parent directory of an output
 /// file, are reported in the same words.
 #[test]
-fn what_is_written_is_told_in_the_same_words() {
+fn existing_outputs_are_reported_in_the_same_words() {
     let scratch = Scratch::new();
     scratch.write("in.csv", "k,v\na,1\n");
     scratch.write("file", "text");
@@ -184,7 +184,7 @@ fn what_is_written_is_told_in_the_same_words() {
 /// address that cannot be bound.
 #[cfg(feature = "ui")]
 #[test]
-fn pages_are_served_over_what_is_there() {
+fn missing_places_are_not_served() {
     let scratch = Scratch::new();
     scratch.write("text.txt", "text");
     std::fs::create_dir(scratch.path("dir")).unwrap();

@@ -150,7 +150,7 @@ fn damage_is_found_and_named() {
 /// files, each damaged so that it cannot be opened, one at a time and all together; then a missing
 /// delta.
 #[test]
-fn damage_in_one_file_hides_none_in_others() {
+fn damage_in_one_file_does_not_hide_damage_in_others() {
     let scratch = stores();
     for value in ["2", "3"] {
         scratch.write("more.bin", binary(b"a", value.as_bytes()));
@@ -188,7 +188,7 @@ fn damage_in_one_file_hides_none_in_others() {
 /// Goal: a reader that goes away ends a long scan quietly. Method: a store larger than all buffers,
 /// of whose scan only ten bytes are read.
 #[test]
-fn closed_pipe_ends_quietly() {
+fn closed_pipe_ends_without_an_error() {
     let scratch = Scratch::new();
     let lines: String = (0..50_000).map(|n| format!("key{n},value{n}\n")).collect();
     scratch.write("in.csv", format!("k,v\n{lines}"));

@@ -168,7 +168,7 @@ fn commands_that_wait_for_input_end_at_once() {
 /// continues: it gets the signal forwarded. Method: a named pipe without a writer; a program that
 /// waits, while only the command gets the first signal.
 #[test]
-fn pipes_and_programs_are_not_waited_for() {
+fn signals_end_reads_of_pipes() {
     let scratch = stores();
     scratch.shell("mkfifo nobody").ended(0);
     for command in [

@@ -10,7 +10,7 @@ const SMALL: &str = "--keys 50000 --seconds 60 --rate 5";
 /// Goal: a run prints text and JSON, reproducibly; its options can be exported and imported again.
 /// Method: OPTIONS are exported and read back, and both runs are compared.
 #[test]
-fn a_run_answers_and_its_options_come_back() {
+fn run_result_holds_its_options() {
     let scratch = Scratch::new();
     let ran = scratch
         .run(&format!("sim run {SMALL} --set options.max_background_jobs=6 --export OPTIONS-1"))
@@ -65,7 +65,7 @@ fn configurations_come_from_everywhere() {
 
 /// Goal: mistakes are named, with their line if they have one. Method: one mistake at a time.
 #[test]
-fn mistakes_are_named() {
+fn mistakes_are_reported() {
     let scratch = Scratch::new();
     scratch.write("unknown", "[Version]\n  rocksdb_version=7.8.3\n[DBOptions]\n  max_backgruond_jobs=2\n");
     scratch.run("sim run --options unknown").failed(&["unknown", "line 4", "CFOptions"]);
@@ -172,7 +172,7 @@ fn parts_of_a_validation_are_one_report() {
 /// Goal: overload is a result with its own exit code, and is computed quickly. Method: an old disk
 /// under a load that it cannot sustain.
 #[test]
-fn overload_is_a_result() {
+fn overload_is_reported_as_a_result() {
     let scratch = Scratch::new();
     let ran = scratch.run("sim run --hardware hdd --rate 500 --json").ended(2);
     let results: Value = serde_json::from_str(&ran.text()).unwrap();
@@ -204,7 +204,7 @@ fn sweeps_write_tables() {
 /// readable changes.
 /// Method: a small search; a limit that no configuration meets.
 #[test]
-fn a_search_finds_a_front() {
+fn optimize_finds_a_pareto_front() {
     let scratch = Scratch::new();
     let vary =
         "--vary options.compaction_style=leveled,universal --vary options.write_buffer_size=1MiB,4MiB,16MiB";
@@ -220,7 +220,7 @@ fn a_search_finds_a_front() {
 /// Goal: a configuration that never flushed does not win, but is left out. Method: a memtable that
 /// the run fills several times, and one that it never fills.
 #[test]
-fn a_search_leaves_out_what_proves_nothing() {
+fn optimize_leaves_out_inconclusive_runs() {
     let scratch = Scratch::new();
     let search =
         "sim optimize --keys 20000 --seconds 20 --rate 1 --vary options.write_buffer_size=1MiB,64MiB";

@@ -99,7 +99,7 @@ fn modes_show_rows() {
 /// Goal: an error states cause and place, ends a script with exit code 1, and names its file and
 /// line.
 #[test]
-fn errors_are_told() {
+fn errors_are_reported_with_their_place() {
     let scratch = scratch();
     let failed = scratch.shell("cairn sql my.db -c 'SELECT 1;\n  SELEC 2; SELECT 3'").ended(1);
     assert!(failed.err.starts_with("error: syntax error"), "{}", failed.err);
@@ -134,7 +134,7 @@ fn errors_are_told() {
 /// or a backup, form a database. Method: the file alone, without its log, without its pages; all of
 /// it; a backup.
 #[test]
-fn a_database_is_three_names() {
+fn databases_copied_in_part_are_refused() {
     let scratch = scratch();
     let script = "cairn sql a.db -c 'create table t (a int)' -c 'insert into t values (7)' && mkdir alone log pages all && \
                   cp a.db alone && cp -r a.db a.db-log log && cp a.db a.db-pages pages && cp -r a.db* all && cairn sql backup a.db b.db";
@@ -159,7 +159,7 @@ fn a_database_is_three_names() {
 /// that statement. Method: a file size limit, with rows that exceed it at once and through the
 /// buffer; a script that continues writes to standard output again.
 #[test]
-fn a_full_disk_is_told() {
+fn full_disk_is_reported() {
     let scratch = scratch();
     scratch.write(
         "small.sql",
@@ -184,7 +184,7 @@ fn a_full_disk_is_told() {
 /// statement; the end of a script runs its last statement. Method: a terminal created by `script`;
 /// the end in the middle of a statement and of a string.
 #[test]
-fn leaving_runs_nothing() {
+fn end_of_input_runs_no_unfinished_statement() {
     let scratch = scratch();
     let typed = |text: &str| {
         let line = "CAIRN_HISTORY=h TERM=dumb script -qec 'cairn sql my.db' /dev/null";
@@ -300,7 +300,7 @@ fn identity_columns_come_back() {
 /// Goal: damage is reported in the same form as for all stores, whether or not the database opens.
 /// Method: a byte of each page in turn, after removing the intact copy of the last checkpoint.
 #[test]
-fn damage_is_told_in_one_form() {
+fn damage_reports_have_one_form() {
     let scratch = scratch();
     scratch
         .run_with("sql d.db", b"CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t SELECT i, repeat('x', 500) FROM generate_series(1, 200) s(i);")
@@ -333,7 +333,7 @@ fn damage_is_told_in_one_form() {
 /// Goal: a server starts, prints its address, and ends with exit code 0 on SIGTERM; passwords are
 /// stored as verifiers; listening without TLS on all addresses is refused.
 #[test]
-fn the_server_starts_and_ends() {
+fn server_starts_and_ends() {
     let scratch = scratch();
     let script = "cairn sql serve my.db --socket . --listen 127.0.0.1:0 2> log & for i in $(seq 600); do [ -S .s.PGSQL.5432 ] && break; sleep 0.1; done; \
          kill -TERM $!; wait $!";
@@ -393,7 +393,7 @@ fn ctrl_c_ends_a_script() {
 
 /// Goal: statements and files given as arguments run in the given order.
 #[test]
-fn scripts_run_in_their_order() {
+fn scripts_run_in_the_order_of_options() {
     let scratch = scratch();
     scratch.write("rows.sql", "INSERT INTO a VALUES (1);");
     let script = "cairn sql new.db -t -c 'CREATE TABLE a (i int)' -f rows.sql -c 'SELECT i + 41 FROM a'";

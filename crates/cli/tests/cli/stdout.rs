@@ -16,7 +16,7 @@ fn traced() -> Scratch {
 /// the command go to standard error. Method: each command that writes a text, with `-` and with a
 /// file.
 #[test]
-fn a_file_called_minus_is_standard_output() {
+fn output_named_minus_is_standard_output() {
     let scratch = traced();
     scratch.write("fill.txt", "fillrandom   :       4.500 micros/op 222222 ops/sec;  245.8 MB/s\n");
     scratch.write("report.json", r#"{"versions":[],"comparisons":[],"signs":[],"skipped":[]}"#);
@@ -48,7 +48,7 @@ fn a_file_called_minus_is_standard_output() {
 /// before any work.
 /// Method: commands whose JSON would go there too; stores, traces and backups.
 #[test]
-fn what_cannot_be_there_is_refused() {
+fn two_results_never_share_standard_output() {
     let scratch = traced();
     for line in [
         "trace stats t --json --html -",

@@ -199,7 +199,7 @@ fn dumps_are_whole() {
 /// Goal: existing files are not reported as traces of the program. Method: a file with the name of
 /// a second store's trace; then two stores.
 #[test]
-fn leftovers_are_not_reported() {
+fn leftover_files_are_not_reported() {
     let scratch = imported();
     std::fs::rename(scratch.path("t"), scratch.path("r.1")).unwrap();
     scratch.write("in.tsv", "key\tvalue\na\t1\n");
@@ -214,7 +214,7 @@ fn leftovers_are_not_reported() {
 /// Method: a trace of fast lookups under a manual clock, through every command that takes one; a
 /// program that leaves such a trace for `record`; explicit numbers, and invalid words.
 #[test]
-fn the_share_is_told() {
+fn sampled_share_is_reported() {
     let scratch = Scratch::new();
     let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
     let clock = Arc::new(ManualClock::new(Duration::ZERO));
@@ -320,7 +320,7 @@ fn statements_are_recorded() {
 /// Goal: a store works even if its trace cannot be written. Method: an environment that names a
 /// missing directory.
 #[test]
-fn a_trace_that_cannot_be_written_is_told() {
+fn unwritable_trace_is_reported() {
     let scratch = Scratch::new();
     scratch.write("in.tsv", "key\tvalue\na\t1\n");
     let ran = scratch.shell("CAIRN_TRACE=/no/such/place cairn kv load s in.tsv --create");
@@ -332,7 +332,7 @@ fn a_trace_that_cannot_be_written_is_told() {
 /// `record`, and does not affect the store. Method: a file size limit that the first block exceeds,
 /// and one of zero.
 #[test]
-fn full_disks_are_told() {
+fn full_disk_is_an_error() {
     let scratch = Scratch::new();
     let key = "k".repeat(2_000);
     scratch.run(&format!("kv put s {key} value --create")).ended(0);
@@ -353,7 +353,7 @@ fn full_disks_are_told() {
 /// Goal: a trace that cannot be created is reported before the program runs. Method: a missing
 /// directory, and a directory in place of the file.
 #[test]
-fn programs_do_not_run_in_vain() {
+fn recording_is_refused_before_the_program_runs() {
     let scratch = Scratch::new();
     for (out, named) in [("no/t", "no does not exist"), (".", "already exists")] {
         scratch.run(&format!("trace record -o {out} -- touch ran")).failed(&[named]);
@@ -365,7 +365,7 @@ fn programs_do_not_run_in_vain() {
 /// interrupt to the whole process group, as from a terminal, for a script that then uses a store
 /// and exits normally, and for one that it kills.
 #[test]
-fn ctrl_c_is_the_programs() {
+fn ctrl_c_is_left_to_the_recorded_program() {
     let scratch = Scratch::new();
     scratch.run("kv put s a 1 --create").ended(0);
     scratch.write(
@@ -416,7 +416,7 @@ fn statistics() {
 /// results. Method: a trace without its end, through every command that takes one; then one with a
 /// changed byte in the middle, and a complete one.
 #[test]
-fn flaws_are_told() {
+fn flaws_of_a_trace_are_reported() {
     let scratch = imported();
     let bytes = scratch.read("t");
     scratch.write("cut", &bytes[..bytes.len() - 3]);

@@ -161,7 +161,7 @@ fn stores() -> Scratch {
 /// with side effects also need a header. Method: every route in each way; tokens that are nearly
 /// right; the cookie that the first opening sets.
 #[test]
-fn only_who_has_the_token_is_answered() {
+fn requests_need_the_token() {
     let scratch = stores();
     let server = Server::start(&scratch, "places");
     let bearer = format!("Bearer {}", server.token);
@@ -203,7 +203,7 @@ fn only_who_has_the_token_is_answered() {
 /// from anywhere lead to the page. Method: requests as forms, images and scripts of another site
 /// send them, and as our page and programs do.
 #[test]
-fn only_our_pages_have_simulations_made() {
+fn other_sites_cannot_start_simulations() {
     let scratch = Scratch::new();
     for (line, below) in [("sim ui", ""), ("ui", "/sim")] {
         let server = Server::start_as(&scratch, line);
@@ -246,7 +246,7 @@ fn only_our_pages_have_simulations_made() {
 /// Goal: only named places can be inspected. Method: names that lead out of the folder, a link, a
 /// file that is not named, runs outside of the results directory.
 #[test]
-fn no_path_leads_out() {
+fn paths_cannot_leave_a_folder() {
     let scratch = stores();
     scratch.write("a.json", "{}");
     let server = Server::start(&scratch, "places folder --results runs");
@@ -272,7 +272,7 @@ fn no_path_leads_out() {
 /// Goal: stores are shown, damage is reported with file and offset, and nothing is modified.
 /// Method: every view of each store, and all files' bytes before and after.
 #[test]
-fn stores_are_shown_and_left_alone() {
+fn inspection_does_not_change_stores() {
     let scratch = stores();
     let before = files(&scratch);
     let server = Server::start(&scratch, "places folder");
@@ -320,7 +320,7 @@ fn files(scratch: &Scratch) -> Vec<(String, Vec<u8>)> {
 /// Goal: nothing can be started without permission, and with it only suites of the list. Method:
 /// requests to start something, with and without permission.
 #[test]
-fn nothing_is_started_without_leave() {
+fn runs_need_permission() {
     let scratch = Scratch::new();
     let post = |server: &Server, body: &str| {
         let bearer = format!("Bearer {}", server.token);
@@ -378,7 +378,7 @@ impl Process {
 /// simulation. Method: both servers, a run that would take minutes, with its page closed and open,
 /// each signal.
 #[test]
-fn nobody_waits_for_a_simulation() {
+fn shutdown_does_not_wait_for_a_simulation() {
     let scratch = Scratch::new();
     for (line, path, signal) in [("sim ui", "/api/stream", "-INT"), ("ui", "/sim/api/stream", "-TERM")] {
         let mut server = Server::start_as(&scratch, line);
@@ -394,7 +394,7 @@ fn nobody_waits_for_a_simulation() {
 /// cannot react to a request to end; its process afterwards. A request to end, and a closed
 /// terminal.
 #[test]
-fn no_benchmark_stays_behind() {
+fn no_benchmark_outlives_the_server() {
     let scratch = Scratch::new();
     for signal in ["-TERM", "-HUP"] {
         let mut server = Server::start(&scratch, "--allow-run");
@@ -411,7 +411,7 @@ fn no_benchmark_stays_behind() {
 /// one would end it without results. Method: the process group of a benchmark; Ctrl-C to the
 /// server's group, as from a terminal.
 #[test]
-fn a_benchmark_gets_no_ctrl_c_of_the_terminal() {
+fn benchmark_started_by_the_page_ignores_ctrl_c_of_the_terminal() {
     let scratch = Scratch::new();
     let mut command = scratch.command("ui --allow-run --port 0");
     command.process_group(0);
@@ -429,7 +429,7 @@ fn a_benchmark_gets_no_ctrl_c_of_the_terminal() {
 /// Goal: under `nohup` the server survives its terminal. Method: the signal mask of a server that
 /// was started so.
 #[test]
-fn nohup_is_left_to_its_own() {
+fn sighup_stays_ignored_under_nohup() {
     let scratch = Scratch::new();
     let typed = scratch.command("ui --allow-run --port 0");
     let mut command = Command::new("nohup");

@@ -108,7 +108,7 @@ fn signals_leave_the_old_file() {
 /// Goal: output to a device or a pipe is written as rows arrive, and a symbolic link stays one.
 /// Method: standard output as a device, a named pipe, a link, by each way to write a file.
 #[test]
-fn devices_pipes_and_links_are_written_through() {
+fn output_to_devices_pipes_and_links() {
     let scratch = Scratch::new();
     for command in [
         "\\copy t to /dev/stdout (format csv)",

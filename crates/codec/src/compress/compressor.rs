@@ -59,6 +59,13 @@ impl Compressor {
     /// Errors: [`Error::Compress`]; snappy accepts at most 4 GiB - 1 per block.
     pub fn compress(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize> {
         let start = out.len();
+        let done = self.append(input, out);
+        debug_assert!(out.len() == start + done.as_ref().copied().unwrap_or(0), "{done:?} from {start}");
+        done
+    }
+
+    fn append(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize> {
+        let start = out.len();
         match &mut self.method {
             Method::None => {
                 out.extend_from_slice(input);
@@ -98,6 +105,7 @@ fn context() -> Result<CCtx<'static>> {
 /// Checks that zstd supports the level, and returns it.
 pub(super) fn check_level(level: i32) -> Result<i32> {
     let (min, max) = (-7, zstd_safe::max_c_level());
+    debug_assert!(min < 0 && max >= 19, "zstd's levels are {min} to {max}");
     if (min..=max).contains(&level) { Ok(level) } else { Err(Error::Level { level, min, max }) }
 }
 

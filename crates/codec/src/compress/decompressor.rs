@@ -13,6 +13,7 @@ use crate::{Error, Result};
 /// The maximum output of one zstd block, in bytes. A block takes at least four bytes of input (RFC
 /// 8878, 3.1.1.2).
 const ZSTD_BLOCK_BYTES_MAX: u64 = 128 << 10;
+const _: () = assert!(ZSTD_BLOCK_BYTES_MAX.is_power_of_two());
 
 thread_local! {
     static LOCAL: RefCell<Decompressor> = RefCell::new(Decompressor::new());
@@ -86,6 +87,20 @@ impl Decompressor {
     /// expansion of `input`.
     pub fn append(&mut self, format: Format, input: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<usize> {
         let start = out.len();
+        let done = self.append_unchecked(format, input, out, limit);
+        debug_assert!(out.len() == start + done.as_ref().copied().unwrap_or(0), "{done:?} from {start}");
+        debug_assert!(out.len() - start <= limit, "{} bytes, at most {limit}", out.len() - start);
+        done
+    }
+
+    fn append_unchecked(
+        &mut self,
+        format: Format,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<usize> {
+        let start = out.len();
         match format {
             Format::None => {
                 if input.len() > limit {
@@ -136,6 +151,7 @@ fn append_zstd(
     len: usize,
     run: impl FnOnce(&mut std::io::Cursor<&mut Vec<u8>>) -> zstd_safe::SafeResult,
 ) -> Result<usize> {
+    debug_assert!(len as u64 <= expansion_max(Format::Zstd, input.len()), "{len} of {}", input.len());
     let start = out.len();
     out.reserve(len);
     let done = zstd_result(run(&mut at_end(out)), input);
@@ -143,6 +159,7 @@ fn append_zstd(
     // than its header claims.
     let done = done.and_then(|used| if used > len { Err(too_large(used, len)) } else { Ok(used) });
     out.truncate(start + done.as_ref().copied().unwrap_or(0));
+    debug_assert!(out.len() - start <= len, "{} bytes, at most {len}", out.len() - start);
     done
 }
 
@@ -179,7 +196,10 @@ fn zstd_len(input: &[u8], limit: usize) -> Result<usize> {
 fn check_claim(format: Format, input: &[u8], claimed: u64, limit: usize) -> Result<usize> {
     let limit = expansion_max(format, input.len()).min(limit as u64);
     match usize::try_from(claimed) {
-        Ok(len) if claimed <= limit => Ok(len),
+        Ok(len) if claimed <= limit => {
+            debug_assert!(len as u64 <= expansion_max(format, input.len()));
+            Ok(len)
+        }
         _ => Err(Error::TooLarge { claimed, limit }),
     }
 }

@@ -38,9 +38,16 @@ impl Dictionary {
             joined.extend_from_slice(sample.as_ref());
             lengths.push(sample.as_ref().len());
         }
+        debug_assert!(joined.len() == total && lengths.iter().sum::<usize>() == total);
         let mut bytes = Vec::with_capacity(max_bytes);
         match zstd_safe::train_from_buffer(&mut bytes, &joined, &lengths) {
-            Ok(_) => Ok(Dictionary { bytes: bytes.into() }),
+            Ok(len) => {
+                debug_assert!(
+                    len == bytes.len() && bytes.starts_with(&MAGIC),
+                    "{len} bytes are no dictionary"
+                );
+                Ok(Dictionary { bytes: bytes.into() })
+            }
             Err(code) => Err(Error::Dictionary {
                 what: format!(
                     "{} samples of {total} bytes do not give a dictionary of up to {max_bytes} bytes: {}",

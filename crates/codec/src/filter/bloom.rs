@@ -18,6 +18,9 @@ const LINE_BITS: u32 = 512;
 /// A 64-bit word supplies seven probes of 9 bits, and there are two words.
 const PROBES_MAX: u32 = 14;
 
+const _: () = assert!(LINE_BITS == 8 * LINE_BYTES as u32 && LINE_BITS == 1 << 9);
+const _: () = assert!(PROBES_MAX == 2 * (u64::BITS / 9));
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bloom {
     lines: u32,
@@ -48,6 +51,7 @@ impl Bloom {
         let Some(line) = bytes.get(start..).and_then(|rest| rest.first_chunk::<LINE_BYTES>()) else {
             return true;
         };
+        debug_assert!((1..=PROBES_MAX).contains(&self.probes));
         let (mut word, mut left) = (remix(hash), self.probes);
         if left > 7 {
             if !all_set(line, word, 7) {
@@ -63,6 +67,7 @@ impl Bloom {
 /// half of the bits are set and a branch on one could not be predicted.
 #[inline(always)]
 fn all_set(line: &[u8; LINE_BYTES], mut word: u64, count: u32) -> bool {
+    debug_assert!(count <= PROBES_MAX / 2, "{count} probes in one word");
     let mut all = 1;
     for _ in 0..count {
         let position = (word & 511) as usize;
@@ -74,12 +79,15 @@ fn all_set(line: &[u8; LINE_BYTES], mut word: u64, count: u32) -> bool {
 
 #[inline(always)]
 fn line_of(hash: u64, lines: u32) -> usize {
-    (((hash >> 32) * u64::from(lines)) >> 32) as usize
+    let line = ((hash >> 32) * u64::from(lines)) >> 32;
+    debug_assert!(line < u64::from(lines), "line {line} of {lines}");
+    line as usize
 }
 
 /// Appends the filter of `hashes`, in about `bits` bits.
 pub(super) fn build(hashes: &[u64], bits: f64, probes: u32, out: &mut Vec<u8>) {
     let lines = (bits / f64::from(LINE_BITS)).ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
+    debug_assert!((1..=PROBES_MAX).contains(&probes) && lines > 0);
     let start = out.len();
     out.reserve(lines as usize * LINE_BYTES + TRAILER_BYTES);
     out.resize(start + lines as usize * LINE_BYTES, 0);
@@ -108,6 +116,10 @@ pub(super) fn best_probes(bits_per_key: f64) -> u32 {
             best = (probes, rate);
         }
     }
+    debug_assert!(
+        (1..=PROBES_MAX).contains(&best.0) && best.1.is_finite(),
+        "{best:?} at {bits_per_key} bits"
+    );
     best.0
 }
 

@@ -28,6 +28,7 @@ use ribbon::Ribbon;
 
 /// The size of the trailer, which describes the filter.
 const TRAILER_BYTES: usize = 16;
+const _: () = assert!(TRAILER_BYTES == 3 * size_of::<u32>() + 4);
 
 /// Collects hashes of keys, then builds a filter from them. Reusable: `finish` empties it but keeps
 /// its memory.
@@ -45,6 +46,7 @@ impl FilterBuilder {
     /// ([`FilterPolicy::check`]); an invalid one is clamped to the allowed range.
     pub fn new(policy: FilterPolicy) -> Self {
         let policy = policy.clamped();
+        debug_assert!(policy.check().is_ok(), "{policy:?} is out of range");
         let probes = bloom::best_probes(policy.bits_per_key);
         FilterBuilder { policy, probes, hashes: Vec::new(), ribbon: ribbon::Scratch::default() }
     }
@@ -83,12 +85,25 @@ impl FilterBuilder {
                 what: format!("{} keys need a filter over 4 GiB", self.hashes.len()),
             });
         }
+        let start = out.len();
         match self.policy.kind {
             FilterKind::Bloom => bloom::build(&self.hashes, bits, self.probes, out),
             FilterKind::Ribbon => ribbon::build(&self.hashes, bits, &mut self.ribbon, out),
         }
+        // What is written can be read, and every key passes.
+        debug_assert!(self.assert_readable(&out[start..]));
         self.hashes.clear();
         Ok(())
+    }
+
+    /// Checks the first and the last key against the filter in `bytes`. Always true, for
+    /// `debug_assert!`.
+    fn assert_readable(&self, bytes: &[u8]) -> bool {
+        let filter = Filter::parse(bytes);
+        assert!(filter.is_ok(), "{filter:?}");
+        let passes = |hash: &u64| filter.as_ref().is_ok_and(|filter| filter.may_contain(bytes, *hash));
+        assert!(self.hashes.first().into_iter().chain(self.hashes.last()).all(passes), "a key does not pass");
+        true
     }
 }
 

@@ -16,6 +16,9 @@ pub enum FilterKind {
     Ribbon,
 }
 
+const _: () = assert!(FilterPolicy::BITS_PER_KEY_MIN > 0.0);
+const _: () = assert!(FilterPolicy::BITS_PER_KEY_MIN < FilterPolicy::BITS_PER_KEY_MAX);
+
 /// The kind and the size of filters. The caller decides how many bits each level gets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FilterPolicy {

@@ -23,6 +23,9 @@ const WIDTH: usize = 128;
 const COLUMN_BYTES: usize = 16;
 const COLUMNS_MAX: u32 = 32;
 
+const _: () = assert!(WIDTH == u128::BITS as usize && COLUMN_BYTES * 8 == WIDTH);
+const _: () = assert!(COLUMNS_MAX < u64::BITS && COLUMNS_MAX <= u8::MAX as u32);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ribbon {
     blocks: u32,
@@ -63,6 +66,7 @@ impl Ribbon {
     /// Returns the position of a block in columns, and its number of columns.
     #[inline(always)]
     fn block(&self, block: u32) -> (usize, usize) {
+        debug_assert!(block < self.blocks, "block {block} of {}", self.blocks);
         let wide_before = block.saturating_sub(self.first_wide);
         let start = block as usize * self.columns as usize + wide_before as usize;
         (start, self.columns as usize + usize::from(block >= self.first_wide))
@@ -95,6 +99,7 @@ fn equation(hash: u64, blocks: u32) -> (u64, u128) {
     let starts = u64::from(blocks - 1) * WIDTH as u64 + 1;
     let start = ((u128::from(hash) * u128::from(starts)) >> 64) as u64;
     let low = remix(hash);
+    debug_assert!(start < starts, "start {start} of {starts}");
     let high = remix(low ^ 0x9e37_79b9_7f4a_7c15);
     (start, u128::from(high) << 64 | u128::from(low) | 1)
 }
@@ -124,6 +129,7 @@ pub(super) fn build(hashes: &[u64], bits: f64, scratch: &mut Scratch, out: &mut 
 
 /// Adds an equation to the triangle, where each row holds at most one equation that begins with it.
 fn band(rows: &mut [u128], mut row: usize, mut coefficients: u128) {
+    debug_assert!(coefficients & 1 == 1 && row + WIDTH <= rows.len(), "row {row} of {}", rows.len());
     // BOUND: each turn clears the lowest coefficient, and there are 128.
     while let Some(taken) = rows.get_mut(row) {
         if *taken == 0 {
@@ -136,6 +142,7 @@ fn band(rows: &mut [u128], mut row: usize, mut coefficients: u128) {
         }
         let skip = coefficients.trailing_zeros();
         coefficients >>= skip;
+        debug_assert!(coefficients & 1 == 1);
         row += skip as usize;
     }
 }
@@ -143,6 +150,8 @@ fn band(rows: &mut [u128], mut row: usize, mut coefficients: u128) {
 /// Solves the triangle from the last row up, all columns at once, and stores the columns block by
 /// block.
 fn solve(rows: &[u128], ribbon: &Ribbon, table: &mut [u8]) {
+    debug_assert!(rows.len() == ribbon.blocks as usize * WIDTH);
+    debug_assert!(table.len() as u64 == ribbon.data_columns() * COLUMN_BYTES as u64);
     let (table, _) = table.as_chunks_mut::<COLUMN_BYTES>();
     // Bit t of a column's window is its bit in the row t below the current one.
     let mut windows = [0u128; COLUMNS_MAX as usize + 1];
@@ -184,7 +193,10 @@ fn shape(keys: usize, bits: f64) -> Ribbon {
     // match the total size.
     let columns = (bits / (blocks * WIDTH as f64)).clamp(0.5, f64::from(COLUMNS_MAX) - 1.0);
     let wide = (blocks * columns.fract()).round().clamp(0.0, blocks);
-    Ribbon { blocks: blocks as u32, first_wide: (blocks - wide) as u32, columns: columns as u32 }
+    let ribbon =
+        Ribbon { blocks: blocks as u32, first_wide: (blocks - wide) as u32, columns: columns as u32 };
+    debug_assert!(ribbon.blocks > 0 && ribbon.first_wide <= ribbon.blocks && ribbon.columns < COLUMNS_MAX);
+    ribbon
 }
 
 /// Returns the false positive rate: one half per column, averaged over the share of blocks of each

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_codec::checksum::xxh3_64;
-use cairn_vfs::{AtomicFile, ErrorKind, Fs, OpenOptions};
+use cairn_vfs::{AtomicFile, ErrorKind, Fs, OpenOptions, ensure};
 
 use crate::table::{word32, word64};
 use crate::{Error, Result, names};
@@ -31,6 +31,7 @@ const VERSION: u32 = 1;
 const HEAD_BYTES: usize = 32;
 const ENTRY_BYTES: usize = 16;
 const SUM_BYTES: usize = 8;
+const _: () = assert!(HEAD_BYTES == 16 + ENTRY_BYTES, "the pending generation is the first entry");
 /// Bound on the size of a manifest. No store is left to gather so many deltas, because each costs
 /// every lookup a cache miss.
 const BYTES_MAX: u64 = 1 << 20;
@@ -71,8 +72,8 @@ impl Manifest {
         };
         let len = file.len()?;
         if len > BYTES_MAX {
-            let what = format!("a manifest of {len} bytes, expected at most {BYTES_MAX}");
-            return Err(Error::corruption(&path, 0, what));
+            let detail = format!("a manifest of {len} bytes, expected at most {BYTES_MAX}");
+            return Err(Error::corruption(&path, 0, detail));
         }
         let mut bytes = vec![0; len as usize];
         file.read_exact_at(&mut bytes, 0)?;
@@ -81,11 +82,41 @@ impl Manifest {
 
     /// Writes the manifest of the store at `target` atomically and durably.
     pub fn write(&self, fs: &Arc<dyn Fs>, target: &Path) -> Result<()> {
-        let file = AtomicFile::create(fs, &names::manifest(target))?;
+        let problem = self.problem();
+        ensure!(problem.is_none(), "a manifest with {problem:?}");
+        let path = names::manifest(target);
+        debug_assert_eq!(Manifest::decode(&path, &self.encode()).ok().as_ref(), Some(self));
+        let file = AtomicFile::create(fs, &path)?;
         // The manifest gets the access rights of the store.
         file.file().take_mode(target);
         file.file().write_all_at(&self.encode(), 0)?;
         Ok(file.commit()?)
+    }
+
+    /// Returns the offset and the description of a contradiction in the manifest. The writer and
+    /// the reader have the same rules.
+    fn problem(&self) -> Option<(usize, String)> {
+        if let Some(number) = self.listed.windows(2).position(|pair| pair[0].number >= pair[1].number) {
+            return Some((HEAD_BYTES + ENTRY_BYTES * number, "generations out of order".to_owned()));
+        }
+        if let Some(number) = self.listed.iter().position(|listed| listed.id == 0) {
+            let detail = "a generation with id 0, which none has".to_owned();
+            return Some((HEAD_BYTES + ENTRY_BYTES * number, detail));
+        }
+        let last = self.listed.last();
+        let (next, is_next) = match self.next {
+            Next::Nothing => return None,
+            // Readers find a new delta by its number, without a list of the directory.
+            Next::Delta(next) => {
+                (next, last.is_some_and(|last| last.number.checked_add(1) == Some(next.number)))
+            }
+            // The number of a base says that the deltas up to it are superseded.
+            Next::Base(next) => (next, last.is_none_or(|last| last.number <= next.number)),
+        };
+        if is_next && next.id != 0 {
+            return None;
+        }
+        Some((16, format!("the next generation is {next:?}, the last listed one {last:?}")))
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -101,12 +132,13 @@ impl Manifest {
             bytes.extend_from_slice(&generation.number.to_le_bytes());
             bytes.extend_from_slice(&generation.id.to_le_bytes());
         }
+        debug_assert_eq!(bytes.len(), HEAD_BYTES + self.listed.len() * ENTRY_BYTES);
         bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
         bytes
     }
 
     pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest> {
-        let wrong = |offset: usize, what: String| Err(Error::corruption(path, offset as u64, what));
+        let wrong = |offset: usize, detail: String| Err(Error::corruption(path, offset as u64, detail));
         let entries = bytes.len().checked_sub(HEAD_BYTES + SUM_BYTES);
         let Some(end) = entries.filter(|bytes| bytes % ENTRY_BYTES == 0).map(|_| bytes.len() - SUM_BYTES)
         else {
@@ -114,13 +146,21 @@ impl Manifest {
         };
         let (found, expected) = (word64(bytes, end), xxh3_64(&bytes[..end]));
         if bytes[..MAGIC.len()] != MAGIC || found != expected {
-            let what = format!("not a manifest: checksum {found:016x}, expected {expected:016x}");
-            return wrong(end, what);
+            let detail = format!("not a manifest: checksum {found:016x}, expected {expected:016x}");
+            return wrong(end, detail);
         }
-        if word32(bytes, 8) != VERSION {
-            let what = format!("version {} of a manifest; {VERSION} is supported", word32(bytes, 8));
-            return Err(Error::Unsupported { file: path.to_owned(), what });
+        match word32(bytes, 8) {
+            VERSION => Manifest::decode_v1(path, &bytes[..end]),
+            version => {
+                let detail = format!("version {version} of a manifest; this build reads version {VERSION}");
+                Err(Error::Unsupported { file: path.to_owned(), detail })
+            }
         }
+    }
+
+    /// Decodes the manifest without its checksum, which was verified.
+    fn decode_v1(path: &Path, bytes: &[u8]) -> Result<Manifest> {
+        let wrong = |offset: usize, detail: String| Err(Error::corruption(path, offset as u64, detail));
         let at = |at: usize| Generation { number: word64(bytes, at), id: word64(bytes, at + 8) };
         let next = match word32(bytes, 12) {
             0 => Next::Nothing,
@@ -128,11 +168,12 @@ impl Manifest {
             2 => Next::Base(at(16)),
             kind => return wrong(12, format!("kind {kind} of the next generation, expected 0, 1 or 2")),
         };
-        let listed: Vec<Generation> = (HEAD_BYTES..end).step_by(ENTRY_BYTES).map(at).collect();
-        if let Some(number) = listed.windows(2).position(|pair| pair[0].number >= pair[1].number) {
-            return wrong(HEAD_BYTES + ENTRY_BYTES * number, "generations out of order".to_owned());
+        let listed: Vec<Generation> = (HEAD_BYTES..bytes.len()).step_by(ENTRY_BYTES).map(at).collect();
+        let manifest = Manifest { listed, next };
+        match manifest.problem() {
+            Some((offset, detail)) => wrong(offset, detail),
+            None => Ok(manifest),
         }
-        Ok(Manifest { listed, next })
     }
 
     /// Returns the highest generation number in the manifest, the pending generation included.
@@ -160,7 +201,12 @@ impl Manifest {
 
 /// Makes the error for a listed file of the store at `target` that holds `found` instead of the
 /// expected generation.
-pub(super) fn other(file: &Path, target: &Path, expected: Option<&Generation>, found: Generation) -> Error {
+pub(super) fn wrong_generation(
+    file: &Path,
+    target: &Path,
+    expected: Option<&Generation>,
+    found: Generation,
+) -> Error {
     let Generation { number, id } = found;
     let expected = match expected {
         Some(Generation { number, id }) => format!("has generation {number} with id {id:016x} in its place"),
@@ -169,15 +215,15 @@ pub(super) fn other(file: &Path, target: &Path, expected: Option<&Generation>, f
     Error::Mismatch {
         file: file.to_owned(),
         other: names::manifest(target),
-        what: format!("it is generation {number} with id {id:016x}, but the manifest {expected}"),
+        detail: format!("it is generation {number} with id {id:016x}, but the manifest {expected}"),
     }
 }
 
 /// Makes the error for a listed file of the store at `target` that does not exist.
-pub(super) fn missing(file: PathBuf, target: &Path, generation: u64) -> Error {
+pub(super) fn missing_generation(file: PathBuf, target: &Path, generation: u64) -> Error {
     let list = names::manifest(target);
-    let what = format!("it holds generation {generation}, which {} lists", list.display());
-    Error::Missing { file, what }
+    let detail = format!("it holds generation {generation}, which {} lists", list.display());
+    Error::Missing { file, detail }
 }
 
 #[cfg(test)]
@@ -208,7 +254,8 @@ mod tests {
     }
 
     /// Goal: all damage is detected. Method: each single bit flipped, the bytes cut at every
-    /// length, the manifest repeated twice, generation numbers that do not ascend.
+    /// length, the manifest repeated twice, and contradictions with a right checksum: numbers
+    /// that do not ascend, an id of 0, a pending generation that cannot follow.
     #[test]
     fn damage_is_found() {
         let bytes = list().encode();
@@ -222,8 +269,20 @@ mod tests {
             }
         }
         assert!(decode(&bytes.repeat(2)).is_err());
-        let mut turned = list();
-        turned.listed.swap(0, 1);
-        assert!(decode(&turned.encode()).is_err());
+        let generation = |number, id| Generation { number, id };
+        let changes: [fn(&mut Manifest); 5] = [
+            |manifest| manifest.listed.swap(0, 1),
+            |manifest| manifest.listed[1].id = 0,
+            |manifest| manifest.next = Next::Delta(Generation { number: 6, id: 1 }),
+            |manifest| manifest.next = Next::Delta(Generation { number: 5, id: 0 }),
+            |manifest| manifest.next = Next::Base(Generation { number: 3, id: 1 }),
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let mut forged = list();
+            change(&mut forged);
+            assert!(decode(&forged.encode()).is_err(), "{number}");
+        }
+        let compacted = Manifest { next: Next::Base(generation(4, 1)), ..list() };
+        assert_eq!(decode(&compacted.encode()).unwrap(), compacted);
     }
 }

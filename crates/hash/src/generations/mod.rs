@@ -21,8 +21,8 @@
 //! the manifest: a missing generation, or one with another id, is an error. A store of one file
 //! that was never appended to has no manifest.
 
-mod live;
 mod manifest;
+mod reloadable;
 mod writer;
 
 use std::borrow::Cow;
@@ -37,7 +37,7 @@ use crate::{Error, Result, names};
 
 use manifest::{Generation, Manifest};
 
-pub use live::Live;
+pub use reloadable::Live;
 pub use writer::{StoreBuilder, compact, compact_in};
 
 /// A base and its deltas, open for reading. `Send` and `Sync`, and all methods take `&self`, like
@@ -81,7 +81,7 @@ impl Generations {
             let before = base.id();
             // ORDER: after the open, so that the check below detects a link that leads elsewhere by
             // now.
-            let target = names::followed(&**fs, path)?;
+            let target = names::resolve_links(&**fs, path)?;
             let listed = Manifest::read(&**fs, &target);
             let before_listed = listed.as_ref().ok().cloned();
             let opened =
@@ -96,8 +96,8 @@ impl Generations {
                 return opened;
             }
         }
-        let what = format!("it was replaced {OPEN_ATTEMPTS} times while it was opened");
-        Err(Error::Unsupported { file: path.to_owned(), what })
+        let detail = format!("it was replaced {OPEN_ATTEMPTS} times while it was opened");
+        Err(Error::Unsupported { file: path.to_owned(), detail })
     }
 
     fn open_once(
@@ -111,8 +111,8 @@ impl Generations {
         let numbers = names::deltas(&**fs, target)?;
         let first = Reader::open_in(fs, path, options)?;
         if first.header.is_delta() {
-            let what = "it is a delta; open its base table instead".to_owned();
-            return Err(Error::Unsupported { file: path.to_owned(), what });
+            let detail = "it is a delta; open its base table instead".to_owned();
+            return Err(Error::Unsupported { file: path.to_owned(), detail });
         }
         let base_generation = first.header.generation;
         let deltas: Vec<u64> = numbers.into_iter().filter(|number| *number > base_generation).collect();
@@ -123,17 +123,33 @@ impl Generations {
             let file = names::delta(target, number);
             let delta = Reader::open_in(fs, &file, options)?;
             if let Some(below) = tables.last() {
-                belongs(&delta, number, below)?;
+                check_parent(&delta, number, below)?;
             }
             let listed = expected.as_ref().and_then(|expected| expected.get(position + 1));
             if listed != Some(&delta.generation()) {
-                return Err(manifest::other(&file, target, listed, delta.generation()));
+                return Err(manifest::wrong_generation(&file, target, listed, delta.generation()));
             }
             tables.push(delta);
         }
+        debug_assert!(expected.as_ref().is_none_or(|expected| expected.len() == tables.len()));
         tables.reverse();
         let (path, target, has_manifest) = (path.to_owned(), target.to_owned(), manifest.is_some());
-        Ok(Generations { tables, has_manifest, base, path, target, fs: fs.clone() })
+        let opened = Generations { tables, has_manifest, base, path, target, fs: fs.clone() };
+        opened.assert_invariants();
+        debug_assert!(expected.is_none_or(|expected| expected == opened.listed()), "as the manifest lists");
+        Ok(opened)
+    }
+
+    /// Checks the chain that lookups rely on: the newest first, down to one base.
+    fn assert_invariants(&self) {
+        let headers = || self.tables.iter().map(|table| &table.header);
+        debug_assert!(headers().next_back().is_some_and(|base| !base.is_delta()), "the base comes last");
+        debug_assert!(self.has_manifest || self.tables.len() == 1, "deltas are listed");
+        for (delta, below) in headers().zip(headers().skip(1)) {
+            debug_assert!(delta.is_delta());
+            debug_assert_eq!(delta.generation, below.generation + 1);
+            debug_assert_eq!((delta.parent, delta.seed), (below.id, below.seed), "one hash serves all");
+        }
     }
 
     /// Returns the generations that the manifest has to list, the base first.
@@ -258,6 +274,7 @@ impl Generations {
 
     /// Returns the hash of `key`. All generations share one seed, so one hash serves all of them.
     fn hash(&self, key: &[u8]) -> u64 {
+        debug_assert!(!self.tables.is_empty(), "a store has a base");
         self.tables.first().map_or(0, |table| table.hash(key))
     }
 
@@ -279,7 +296,7 @@ impl Generations {
 /// the base, and no other content. If that header is damaged, it is unknown which deltas are
 /// superseded, and all are returned.
 pub fn files_in(fs: &Arc<dyn Fs>, path: &Path) -> Result<Vec<PathBuf>> {
-    let target = names::followed(&**fs, path)?;
+    let target = names::resolve_links(&**fs, path)?;
     let base_generation = read_header(fs, &target).map_or(0, |header| header.generation);
     let numbers = names::deltas(&**fs, &target)?.into_iter().filter(|number| *number > base_generation);
     let deltas = numbers.map(|number| names::delta(&target, number));
@@ -307,16 +324,17 @@ fn check_deltas(
 ) -> Result<()> {
     let Some(manifest) = manifest else {
         let Some(first) = deltas.first() else { return Ok(()) };
-        let what = format!("it should list {} and all other deltas", names::delta(target, *first).display());
-        return Err(Error::Missing { file: names::manifest(target), what });
+        let detail =
+            format!("it should list {} and all other deltas", names::delta(target, *first).display());
+        return Err(Error::Missing { file: names::manifest(target), detail });
     };
     let expected = manifest.expected(base, deltas);
     if expected.first() != Some(&base) {
-        return Err(manifest::other(path, target, expected.first(), base));
+        return Err(manifest::wrong_generation(path, target, expected.first(), base));
     }
     let numbers = || expected.iter().skip(1).map(|generation| generation.number);
     match numbers().find(|number| !deltas.contains(number)) {
-        Some(number) => Err(manifest::missing(names::delta(target, number), target, number)),
+        Some(number) => Err(manifest::missing_generation(names::delta(target, number), target, number)),
         None => Ok(()),
     }
 }
@@ -329,7 +347,7 @@ impl Reader {
 }
 
 /// Checks that `delta`, whose file name says generation `number`, was built over `below`.
-fn belongs(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
+fn check_parent(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
     let (header, under) = (&delta.header, &below.header);
     // Nothing can follow the highest possible number, so a delta that claims to do so is refused:
     // `next` wraps to 0.
@@ -339,11 +357,11 @@ fn belongs(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
     if found == expected && next > 0 {
         return Ok(());
     }
-    let what = format!(
+    let detail = format!(
         "delta {}, named generation {}, generation {}, parent {:016x}, seed {:016x}; expected true, {}, {}, {:016x}, {:016x}",
         found.0, found.1, found.2, found.3, found.4, expected.1, expected.2, expected.3, expected.4
     );
-    Err(Error::Mismatch { file: delta.path().to_owned(), other: below.path().to_owned(), what })
+    Err(Error::Mismatch { file: delta.path().to_owned(), other: below.path().to_owned(), detail })
 }
 
 /// Locks the store at `target`, opened as `path`, against other writers until the file is dropped.

@@ -10,8 +10,8 @@ use cairn_vfs::{ErrorKind, Fs, MemFs, Rng, SeededRng};
 use super::*;
 use crate::table::BuildOptions;
 
-mod beside;
-mod swapped;
+mod mixed_up_files;
+mod sibling_files;
 
 const PATH: &str = "store/words.cairn";
 

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_vfs::{ErrorKind, File, Fs, Rng, StdFs, SystemRng};
+use cairn_vfs::{Bug, ErrorKind, File, Fs, Rng, StdFs, SystemRng, ensure};
 
 use super::manifest::{Generation, Manifest, Next};
 use super::{Generations, find_in, lock};
@@ -54,7 +54,7 @@ impl StoreBuilder {
         rng: &mut dyn Rng,
     ) -> Result<StoreBuilder> {
         // Resolved once, so that the build stays with one store even if a link changes meanwhile.
-        let target = names::followed(&**fs, path)?;
+        let target = names::resolve_links(&**fs, path)?;
         let lock = lock(fs, path, &target)?;
         // The new base gets a number above that of every delta, so that readers recognize the
         // deltas of the old base as superseded.
@@ -70,7 +70,7 @@ impl StoreBuilder {
             Ok(manifest) => manifest,
         };
         let taken = taken.max(manifest.as_ref().map_or(0, Manifest::newest));
-        let generation = if taken > 0 { after(path, taken.max(old))? } else { old };
+        let generation = if taken > 0 { next_generation(path, taken.max(old))? } else { old };
         let listing = match (manifest, base) {
             (None, _) => Listing::None,
             (Some(manifest), Some(base)) => {
@@ -96,13 +96,13 @@ impl StoreBuilder {
         options: BuildOptions,
         rng: &mut dyn Rng,
     ) -> Result<StoreBuilder> {
-        let target = names::followed(&**fs, path)?;
+        let target = names::resolve_links(&**fs, path)?;
         let lock = lock(fs, path, &target)?;
         let below = Generations::open_in(fs, &target, ReaderOptions::default())?;
         let Some(top) = below.tables.first().map(|table| &table.header) else {
-            return Err(Error::invalid("the store has no base"));
+            return Err(Bug::new("an open store without a base").into());
         };
-        let number = after(path, top.generation)?;
+        let number = next_generation(path, top.generation)?;
         let options = options.seed(top.seed).delta_over(top.id).generation(number);
         let listing = Listing::DeltaOver(below.listed());
         StoreBuilder::new(fs, [&target, &names::delta(&target, number)], options, rng, lock, listing)
@@ -126,6 +126,7 @@ impl StoreBuilder {
         builder.take_mode(target);
         let next = builder.generation();
         let next = Generation { number: next.0, id: next.1 };
+        ensure!(next.id != 0, "generation {} has the id 0, which means none", next.number);
         let listed = |listed| Manifest { listed, next: Next::Nothing };
         let lists = match listing {
             Listing::None => None,
@@ -170,6 +171,11 @@ impl StoreBuilder {
         if let Some([before, _]) = &self.lists {
             before.write(&self.fs, &self.target)?;
         }
+        debug_assert_eq!(
+            self.lists.as_ref().map(|[before, after]| before.newest() == after.newest()),
+            self.lists.as_ref().map(|_| true),
+            "the pending generation is the newest listed one"
+        );
         let summary = self.builder.finish()?;
         if let Some([_, after]) = &self.lists {
             after.write(&self.fs, &self.target)?;
@@ -200,10 +206,11 @@ pub fn compact_in(
     options: BuildOptions,
     rng: &mut dyn Rng,
 ) -> Result<BuildSummary> {
-    let target = names::followed(&**fs, path)?;
+    let target = names::resolve_links(&**fs, path)?;
     let lock = lock(fs, path, &target)?;
     let all = Generations::open_in(fs, &target, ReaderOptions::default())?;
     let options = options.generation(all.newest());
+    ensure!(all.has_manifest || all.tables.len() == 1, "{} tables, none listed", all.tables.len());
     let listing = if all.has_manifest { Listing::BaseOver(all.listed()) } else { Listing::None };
     let mut builder = StoreBuilder::new(fs, [&target, &target], options, rng, lock, listing)?;
     for (position, table) in all.tables.iter().enumerate().rev() {
@@ -269,10 +276,10 @@ fn is_delta(fs: &Arc<dyn Fs>, file: &Path, number: u64) -> Result<bool> {
 
 /// Returns the number of the generation after `generation`. Errors: `generation` is the highest
 /// possible number, which only a forged file has.
-fn after(path: &Path, generation: u64) -> Result<u64> {
+fn next_generation(path: &Path, generation: u64) -> Result<u64> {
     generation.checked_add(1).ok_or_else(|| {
-        let what = format!("generation {generation} is the highest possible");
-        Error::Unsupported { file: path.to_owned(), what }
+        let detail = format!("generation {generation} is the highest possible");
+        Error::Unsupported { file: path.to_owned(), detail }
     })
 }
 

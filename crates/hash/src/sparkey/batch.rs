@@ -4,9 +4,9 @@
 //! group of lookups through these stages together, so that their waits overlap: hash every key and
 //! prefetch its slot; find every candidate address and prefetch its record; compare every key.
 
-use super::flat::{Flat, Record, Step, match_record, probe};
-use super::hit::{Hit, Located};
+use super::fast_path::{InMemory, Record, Step, match_record, probe};
 use super::reader::SparkeyReader;
+use super::record_lookup::{FoundValue, ValueLocation};
 use crate::Result;
 use crate::prefetch::prefetch;
 
@@ -30,15 +30,15 @@ impl SparkeyReader {
     ) -> Result<()> {
         for (number, group) in keys.chunks(GROUP).enumerate() {
             let first = number * GROUP;
-            let Some(flat) = self.flat() else {
+            let Some(in_memory) = self.in_memory() else {
                 self.get_by_block(group, first, &mut found)?;
                 continue;
             };
-            match (flat.header.hash_bytes, flat.header.address_bytes) {
-                (4, 4) => self.get_flat::<4, 4, K>(&flat, group, first, &mut found)?,
-                (4, _) => self.get_flat::<4, 8, K>(&flat, group, first, &mut found)?,
-                (_, 4) => self.get_flat::<8, 4, K>(&flat, group, first, &mut found)?,
-                (_, _) => self.get_flat::<8, 8, K>(&flat, group, first, &mut found)?,
+            match (in_memory.header.hash_bytes, in_memory.header.address_bytes) {
+                (4, 4) => self.get_many_in_memory::<4, 4, K>(&in_memory, group, first, &mut found)?,
+                (4, _) => self.get_many_in_memory::<4, 8, K>(&in_memory, group, first, &mut found)?,
+                (_, 4) => self.get_many_in_memory::<8, 4, K>(&in_memory, group, first, &mut found)?,
+                (_, _) => self.get_many_in_memory::<8, 8, K>(&in_memory, group, first, &mut found)?,
             }
         }
         Ok(())
@@ -46,29 +46,30 @@ impl SparkeyReader {
 
     /// Looks up a group whose index and records are in memory.
     #[inline(always)]
-    fn get_flat<const H: usize, const A: usize, K: AsRef<[u8]>>(
+    fn get_many_in_memory<const H: usize, const A: usize, K: AsRef<[u8]>>(
         &self,
-        flat: &Flat<'_>,
+        in_memory: &InMemory<'_>,
         keys: &[K],
         first: usize,
         found: &mut impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
+        debug_assert!(keys.len() <= GROUP, "{} keys in a group", keys.len());
         let mut hashes = [0; GROUP];
         for (key, hash) in keys.iter().zip(&mut hashes) {
-            *hash = flat.hash::<H>(key.as_ref());
-            flat.prefetch_slots::<H, A>(*hash);
+            *hash = in_memory.hash::<H>(key.as_ref());
+            in_memory.prefetch_slots::<H, A>(*hash);
         }
         let mut steps = [Step::Absent; GROUP];
         for (step, &hash) in steps.iter_mut().zip(hashes.iter().take(keys.len())) {
-            *step = probe::<H, A>(flat, hash);
+            *step = probe::<H, A>(in_memory, hash);
             if let Step::Candidate(address) = *step {
-                flat.prefetch_record(address);
+                in_memory.prefetch_record(address);
             }
         }
         for (number, (key, step)) in keys.iter().zip(steps).enumerate() {
             let key = key.as_ref();
             let candidate = match step {
-                Step::Candidate(address) => flat.record(address, key),
+                Step::Candidate(address) => in_memory.record(address, key),
                 Step::Absent if !self.check_absent => {
                     found(first + number, None);
                     continue;
@@ -93,6 +94,7 @@ impl SparkeyReader {
         first: usize,
         found: &mut impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
+        debug_assert!(keys.len() <= GROUP, "{} keys in a group", keys.len());
         let mut hashes = [0; GROUP];
         for (key, hash) in keys.iter().zip(&mut hashes) {
             *hash = self.index.hash(key.as_ref());
@@ -133,8 +135,8 @@ impl SparkeyReader {
             let (key, place) = (keys[number].as_ref(), first + number);
             let hash = hashes.get(number).copied().unwrap_or_default();
             match (self.check_anywhere(&mut cursor, address, key, hash)?, &mut cursor) {
-                (Some(Located::Borrowed(value)), _) => found(place, Some(value)),
-                (Some(Located::AtCursor(value_bytes)), Some(cursor)) => {
+                (Some(ValueLocation::Borrowed(value)), _) => found(place, Some(value)),
+                (Some(ValueLocation::AtCursor(value_bytes)), Some(cursor)) => {
                     buffer.clear();
                     cursor.append_to(value_bytes, &mut buffer)?;
                     found(place, Some(&buffer));
@@ -155,7 +157,7 @@ impl SparkeyReader {
     ) -> Result<()> {
         match self.find(key)? {
             None => found(place, None),
-            Some(Hit::Borrowed(value)) => found(place, Some(value)),
+            Some(FoundValue::Borrowed(value)) => found(place, Some(value)),
             Some(hit) => {
                 buffer.clear();
                 hit.append_to(buffer)?;

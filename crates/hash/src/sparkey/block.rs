@@ -93,19 +93,21 @@ pub(super) fn read_block(
     let left = log.end - start;
     let most = compressed_bytes_max(log.header.block_bytes);
     if compressed_bytes > most {
-        let what = format!("block of {compressed_bytes} compressed bytes, expected at most {most}");
-        return Err(log.corruption(position, what));
+        let detail = format!("block of {compressed_bytes} compressed bytes, expected at most {most}");
+        return Err(log.corruption(position, detail));
     }
     if compressed_bytes > left {
-        let what =
+        let detail =
             format!("block of {compressed_bytes} compressed bytes, but the log ends after {left} bytes");
-        return Err(log.corruption(position, what));
+        return Err(log.corruption(position, detail));
     }
     let compressed = raw.from(log, start, compressed_bytes, read_ahead)?;
     let compressed = compressed.get(..compressed_bytes as usize).unwrap_or_default();
     let limit = log.header.block_bytes as usize;
     Decompressor::local(|decompressor| decompressor.append(log.header.compression, compressed, out, limit))
         .map_err(|error| log.corruption(position, error.to_string()))?;
+    debug_assert!(out.len() <= limit, "{} bytes of a block of {limit}", out.len());
+    debug_assert!(start + compressed_bytes <= log.end);
     Ok(start + compressed_bytes)
 }
 
@@ -116,6 +118,7 @@ pub(super) fn record_offsets(block: &[u8]) -> cairn_codec::Result<Vec<u32>> {
     let mut at = 0;
     while at < block.len() {
         let head = RecordHead::decode(&block[at..])?;
+        debug_assert!(head.record_bytes() > 0, "the walk advances");
         offsets.push(at as u32);
         at = usize::try_from(head.record_bytes()).map_or(block.len(), |bytes| at.saturating_add(bytes));
     }

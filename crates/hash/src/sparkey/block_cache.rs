@@ -98,6 +98,10 @@ impl BlockCache {
     /// Adds a block and returns it, or the equal block that another thread added first. Returns
     /// `None` if the budget or its places are used up.
     pub fn insert(&self, block: CachedBlock) -> Option<&CachedBlock> {
+        debug_assert!(block.next > block.position, "{} follows {}", block.next, block.position);
+        debug_assert!(
+            block.offsets.is_sorted() && block.offsets.iter().all(|at| (*at as usize) < block.bytes.len())
+        );
         if self.place_count == 0 {
             return None;
         }
@@ -164,7 +168,7 @@ mod tests {
     /// Goal: inserted blocks are found unchanged, the budget is kept, and no other blocks appear.
     /// Method: ten times as many blocks as the budget allows.
     #[test]
-    fn budget_holds() {
+    fn cache_stays_within_its_budget() {
         let budget = 100_000;
         let cache = BlockCache::new(&header(1000, 1_000_000), budget);
         let kept: Vec<u64> =
@@ -186,7 +190,7 @@ mod tests {
     /// Goal: with a sufficient budget, nearly every block finds a place. Method: as many blocks as
     /// the header implies.
     #[test]
-    fn places_suffice() {
+    fn block_cache_has_a_place_for_every_block() {
         let blocks = 20_000;
         let cache = BlockCache::new(&header(1000, blocks * 1000), 64 << 20);
         let kept = (0..blocks).filter(|n| cache.insert(block(84 + 357 * n)).is_some()).count() as u64;
@@ -195,7 +199,7 @@ mod tests {
 
     /// Goal: a second insertion returns the first block and uses no memory.
     #[test]
-    fn second_insertion_is_free() {
+    fn second_insertion_takes_no_budget() {
         let cache = BlockCache::new(&header(1000, 1_000_000), 100_000);
         let first: *const CachedBlock = cache.insert(block(84)).unwrap();
         let used = cache.used_bytes();

@@ -52,6 +52,7 @@ impl BlockWriter {
     /// Begins a record: closes the block if the record should start in a new one, and adds the
     /// head.
     pub fn begin(&mut self, head: &RecordHead, out: &mut AppendWriter) -> Result<()> {
+        debug_assert!(self.pending.len() < self.block_bytes, "a full block is written at once");
         let remaining = self.block_bytes - self.pending.len();
         // Java computes the length of a DELETE's key as if it were incremented, as in a PUT,
         // although it writes the plain length. This only shifts a block boundary, and only for keys
@@ -83,6 +84,7 @@ impl BlockWriter {
                 self.close_block(out)?;
             }
         }
+        debug_assert!(self.pending.len() < self.block_bytes, "a full block is written at once");
         Ok(())
     }
 
@@ -96,6 +98,7 @@ impl BlockWriter {
         if self.pending.is_empty() {
             return Ok(());
         }
+        debug_assert!(self.pending.len() <= self.block_bytes, "a reader refuses a larger block");
         self.compressed.clear();
         self.compressor
             .compress(&self.pending, &mut self.compressed)
@@ -105,6 +108,7 @@ impl BlockWriter {
         out.write_all(&head[..head_bytes])?;
         out.write_all(&self.compressed)?;
         self.pending.clear();
+        debug_assert!(self.entries as usize <= self.block_bytes, "a record has a byte");
         self.entries_max = self.entries_max.max(self.entries);
         self.entries = 0;
         self.spilled = true;

@@ -3,12 +3,14 @@
 /// Returns the `u32` at `at`; 0 beyond the end, which no caller reads.
 #[inline]
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    debug_assert!(at + 4 <= bytes.len(), "4 bytes at {at} of {}", bytes.len());
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |field| u32::from_le_bytes(*field))
 }
 
 /// Returns the `u64` at `at`; 0 beyond the end, which no caller reads.
 #[inline]
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    debug_assert!(at + 8 <= bytes.len(), "8 bytes at {at} of {}", bytes.len());
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |field| u64::from_le_bytes(*field))
 }
 
@@ -41,7 +43,7 @@ impl<const N: usize> FieldWriter<N> {
 
     /// Returns the header. All of its bytes must have been written.
     pub fn finish(self) -> [u8; N] {
-        debug_assert_eq!(self.at, N);
+        assert_eq!(self.at, N, "every field of the header was written");
         self.bytes
     }
 }

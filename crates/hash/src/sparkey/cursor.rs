@@ -110,6 +110,7 @@ impl<'a> Cursor<'a> {
                 return Err(self.no_entry(position, entry));
             }
             self.at += bytes as usize;
+            debug_assert!(self.at < self.block_bytes().len());
         }
         Ok(())
     }
@@ -183,8 +184,10 @@ impl<'a> Cursor<'a> {
     pub fn consume(&mut self, count: usize) {
         if self.log.is_compressed() {
             self.at += count;
+            debug_assert!(self.at <= self.block_bytes().len(), "beyond the end of the block");
         } else {
             self.next += count as u64;
+            debug_assert!(self.next <= self.log.end, "beyond the end of the log");
         }
     }
 
@@ -252,6 +255,7 @@ impl<'a> Cursor<'a> {
         if wanted == 0 {
             return Ok(0);
         }
+        debug_assert!(wanted as usize <= out.len());
         let chunk = self.fill(wanted.min(GROWTH_BYTES))?;
         let count = chunk.len().min(wanted as usize);
         out[..count].copy_from_slice(&chunk[..count]);
@@ -281,7 +285,7 @@ impl<'a> Cursor<'a> {
     pub fn borrow(&self, count: u64) -> Option<&'a [u8]> {
         let (bytes, at) = match self.block {
             Block::Cached(block) => (&*block.bytes, self.at),
-            _ => (self.log.flat()?, (self.next as usize).checked_sub(LOG_HEADER_BYTES)?),
+            _ => (self.log.uncompressed_in_memory()?, (self.next as usize).checked_sub(LOG_HEADER_BYTES)?),
         };
         bytes.get(at..)?.get(..usize::try_from(count).ok()?)
     }
@@ -305,7 +309,9 @@ impl<'a> Cursor<'a> {
             self.block = Block::Cached(block);
             return Ok(());
         }
+        debug_assert!((LOG_HEADER_BYTES as u64..self.log.end).contains(&position), "block at {position}");
         self.next = read_block(self.log, position, &mut self.raw, self.read_ahead, &mut self.own)?;
+        debug_assert!(position < self.next && self.next <= self.log.end, "{} follows {position}", self.next);
         self.block = Block::Own { position };
         if use_cache && self.log.blocks.has_room(position) {
             let offsets = if starts {
@@ -331,8 +337,8 @@ impl<'a> Cursor<'a> {
     }
 
     #[cold]
-    pub fn corruption_here(&self, what: String) -> Error {
-        self.log.corruption(self.block_position().unwrap_or(self.next), what)
+    pub fn corruption_here(&self, detail: String) -> Error {
+        self.log.corruption(self.block_position().unwrap_or(self.next), detail)
     }
 }
 

@@ -32,6 +32,7 @@ struct Sums {
 /// neither with nor without all DELETE records.
 pub(super) fn is_possible(log: &Log, garbage_bytes: u64) -> Result<bool> {
     let places = places(log)?;
+    debug_assert!(places.is_sorted_by_key(|place| place.delete_bytes), "sums only grow");
     let end = places.last().copied().unwrap_or_default();
     // The C library continued from an index of another writer, and counted the deletes after that.
     let after_another = garbage_bytes.checked_sub(end.dead_bytes);

@@ -51,6 +51,7 @@ impl<const H: usize, const A: usize> MemorySlots<'_, H, A> {
     #[inline(always)]
     fn get(&self, slot: u64) -> Slot {
         let at = slot as usize * (H + A);
+        debug_assert!(at + H + A <= self.0.len(), "slot {slot}");
         Slot::decode::<H, A>(self.0.get(at..at + H + A).unwrap_or_default())
     }
 }
@@ -73,6 +74,7 @@ struct FileSlots<'a> {
 
 impl Slots for FileSlots<'_> {
     fn read(&mut self, slot: u64) -> Result<Slot> {
+        debug_assert!(slot < self.header.capacity.get(), "slot {slot}");
         let slot_bytes = self.header.slot_bytes();
         let held = self.window.len() as u64 / slot_bytes;
         if slot < self.first || slot >= self.first + held {
@@ -81,6 +83,7 @@ impl Slots for FileSlots<'_> {
             self.window.resize((count * slot_bytes) as usize, 0);
             self.file.read_exact_at(&mut self.window, self.header.slot_offset(slot))?;
         }
+        debug_assert!(slot >= self.first, "slot {slot} before the window at {}", self.first);
         let at = ((slot - self.first) * slot_bytes) as usize;
         let bytes = self.window.get(at..).unwrap_or_default();
         Ok(match (self.header.hash_bytes, self.header.address_bytes) {
@@ -105,8 +108,8 @@ impl Index {
         if let Bytes::Map(map) = &bytes
             && Some(map.len() as u64) != header.file_bytes()
         {
-            let what = format!("the file changed its length to {} bytes while it was opened", map.len());
-            return Err(Error::corruption(&path, map.len() as u64, what));
+            let detail = format!("the file changed its length to {} bytes while it was opened", map.len());
+            return Err(Error::corruption(&path, map.len() as u64, detail));
         }
         Ok(Index { path, header, ring: Ring::new(header.capacity), bytes })
     }
@@ -180,24 +183,24 @@ impl Index {
             if displacement > self.header.displacement_max {
                 return if displacement >= self.ring.capacity { Ok(None) } else { Err(self.too_far(slot)) };
             }
-            slot = self.ring.after(slot);
+            slot = self.ring.next_slot(slot);
             displacement += 1;
         }
     }
 
     #[cold]
     fn half_empty(&self, slot: u64, hash: u64) -> Error {
-        let what = format!("an empty slot with hash {hash:#x}");
-        Error::corruption(&self.path, self.header.slot_offset(slot), what)
+        let detail = format!("an empty slot with hash {hash:#x}");
+        Error::corruption(&self.path, self.header.slot_offset(slot), detail)
     }
 
     #[cold]
     fn too_far(&self, slot: u64) -> Error {
         let most = self.header.displacement_max;
-        let what = format!(
+        let detail = format!(
             "slot {slot} is more than {most} slots from its home, which is the maximum in the header"
         );
-        Error::corruption(&self.path, self.header.slot_offset(slot), what)
+        Error::corruption(&self.path, self.header.slot_offset(slot), detail)
     }
 
     /// Visits all slots in order.

@@ -9,13 +9,14 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_vfs::{Advice, AtomicFile, File, Fs, StdFs};
+use cairn_vfs::{Advice, AtomicFile, File, Fs, StdFs, ensure};
 
 use super::cursor::{Cursor, match_put};
 use super::index::hash_key;
 use super::index_header::{ENTRY_BITS_MAX, IndexHeader};
 use super::index_sort::{self, SortEntry, Sorter};
 use super::log::{Log, open_file};
+use super::log_header::LOG_HEADER_BYTES;
 use super::log_lock::check_name;
 use super::log_scan::LogScan;
 use super::log_writer::random_u32;
@@ -157,13 +158,14 @@ fn plan(log: &Log, options: &IndexOptions, index_path: &Path) -> Result<IndexHea
     let narrow_address =
         entry_bits <= NARROW_ADDRESS_BITS && header.data_end <= 1 << (NARROW_ADDRESS_BITS - entry_bits);
     if entry_bits > ENTRY_BITS_MAX || header.data_end > i64::MAX as u64 >> (entry_bits + 1) {
-        let what = format!(
+        let detail = format!(
             "positions up to {} with {entry_bits} bits for the entry exceed an address",
             header.data_end
         );
-        return Err(Error::Unsupported { file: log.path.clone(), what });
+        return Err(Error::Unsupported { file: log.path.clone(), detail });
     }
     let capacity = (header.puts as f64 * options.sparsity.unwrap_or(IndexOptions::SPARSITY_MIN)) as u64 | 1;
+    ensure!(capacity >= header.puts, "{capacity} slots for {} puts", header.puts);
     Ok(IndexHeader {
         identifier: header.identifier,
         seed,
@@ -226,6 +228,12 @@ impl Build<'_> {
             displacement_total: statistics.displacement_total,
             ..self.header
         };
+        ensure!(header.entries <= header.puts, "{} entries of {} puts", header.entries, header.puts);
+        debug_assert!(
+            header.check_log(self.index.path(), &self.log.header, &self.log.path).is_ok(),
+            "a reader accepts the index: {header:?} of {:?}",
+            self.log.header
+        );
         let file = self.index.file();
         table.store.finish(file)?;
         file.write_all_at(&header.encode(), 0)?;
@@ -273,6 +281,7 @@ impl Build<'_> {
             }
             start = end;
         }
+        debug_assert_eq!(start, batch.keys.len(), "the keys of all records");
         batch.items.clear();
         batch.keys.clear();
         Ok(())
@@ -331,12 +340,15 @@ impl Build<'_> {
         let bits = self.header.entry_bits;
         if number_in_block >= 1 << bits {
             let most = self.log.header.block_entries_max;
-            let what = format!(
+            let detail = format!(
                 "record number {number_in_block} of its block, but the header says that a block has at most {most}"
             );
-            return Err(self.log.corruption(position, what));
+            return Err(self.log.corruption(position, detail));
         }
-        Ok(position << bits | number_in_block)
+        let address = position << bits | number_in_block;
+        debug_assert!(position >= LOG_HEADER_BYTES as u64, "position {position} is in the header");
+        debug_assert_eq!(self.header.split(address), (position, number_in_block));
+        Ok(address)
     }
 
     /// Returns the size of the PUT record at `address` if its key is `key`.
@@ -367,6 +379,7 @@ impl Batch {
     }
 
     fn push(&mut self, slot: Slot, kind: RecordKind, key: &[u8]) {
+        debug_assert!(!self.is_full(), "{} records wait", self.items.len());
         self.keys.extend_from_slice(key);
         self.items.push((slot, kind, self.keys.len()));
     }

@@ -96,10 +96,10 @@ impl IndexHeader {
     pub(super) fn read(file: &dyn File) -> Result<Self> {
         let (path, len) = (file.path(), file.len()?);
         if len < INDEX_HEADER_BYTES as u64 {
-            let what = format!(
+            let detail = format!(
                 "an index begins with {INDEX_HEADER_BYTES} bytes of header, the file has {len} bytes"
             );
-            return Err(Error::corruption(path, 0, what));
+            return Err(Error::corruption(path, 0, detail));
         }
         let mut bytes = [0; INDEX_HEADER_BYTES];
         file.read_exact_at(&mut bytes, 0)?;
@@ -111,8 +111,9 @@ impl IndexHeader {
         check_magic(path, u32_at(bytes, 0), MAGIC, LOG_MAGIC, ["Sparkey index", "Sparkey log"])?;
         let (major, minor) = (u32_at(bytes, 4), u32_at(bytes, 8));
         if major != MAJOR || minor > MINOR {
-            let what = format!("index version {major}.{minor}; {MAJOR}.0 and {MAJOR}.{MINOR} are supported");
-            return Err(Error::Unsupported { file: path.to_owned(), what });
+            let detail =
+                format!("index version {major}.{minor}; {MAJOR}.0 and {MAJOR}.{MINOR} are supported");
+            return Err(Error::Unsupported { file: path.to_owned(), detail });
         }
         let Some(capacity) = NonZeroU64::new(u64_at(bytes, 76)) else {
             return Err(Error::corruption(path, 76, "capacity is 0, expected at least 1"));
@@ -139,7 +140,7 @@ impl IndexHeader {
     }
 
     fn check(&self, path: &Path, file_bytes: u64) -> Result<()> {
-        let wrong = |offset, what: String| Err(Error::corruption(path, offset, what));
+        let wrong = |offset, detail: String| Err(Error::corruption(path, offset, detail));
         for (offset, name, bytes) in [(68, "address", self.address_bytes), (72, "hash", self.hash_bytes)] {
             if bytes != 4 && bytes != 8 {
                 return wrong(offset, format!("{name} size is {bytes} bytes, expected 4 or 8"));
@@ -183,7 +184,7 @@ impl IndexHeader {
             ("longest value", self.value_bytes_max, log.value_bytes_max),
             ("number of puts", self.puts, log.puts),
         ];
-        let what = if self.identifier != log.identifier {
+        let detail = if self.identifier != log.identifier {
             format!(
                 "identifier {:#010x} in the index, {:#010x} in the log; `cairn hash index` rebuilds the index",
                 self.identifier, log.identifier
@@ -199,7 +200,7 @@ impl IndexHeader {
         } else {
             return self.check_garbage(path, log);
         };
-        Err(Error::Mismatch { file: path.to_owned(), other: log_path.to_owned(), what })
+        Err(Error::Mismatch { file: path.to_owned(), other: log_path.to_owned(), detail })
     }
 
     /// Checks that the overwritten and deleted records can have the size in the header. Their exact
@@ -214,11 +215,11 @@ impl IndexHeader {
         if (least..=most).contains(&self.garbage_bytes) {
             return Ok(());
         }
-        let what = format!(
+        let detail = format!(
             "{} bytes of garbage, expected {least} to {most} for {dead} dead records",
             self.garbage_bytes
         );
-        Err(Error::corruption(path, 52, what))
+        Err(Error::corruption(path, 52, detail))
     }
 
     /// Returns the size of a slot in bytes.
@@ -233,12 +234,14 @@ impl IndexHeader {
 
     /// Returns the file offset of slot number `slot`.
     pub(super) fn slot_offset(&self, slot: u64) -> u64 {
+        debug_assert!(slot < self.capacity.get(), "slot {slot} of {}", self.capacity);
         INDEX_HEADER_BYTES as u64 + slot * self.slot_bytes()
     }
 
     /// Splits an address into the position in the log and the record's number within its block.
     #[inline]
     pub(super) fn split(&self, address: u64) -> (u64, u64) {
+        debug_assert!(self.entry_bits <= ENTRY_BITS_MAX, "{} entry bits", self.entry_bits);
         (address >> self.entry_bits, address & ((1 << self.entry_bits) - 1))
     }
 }

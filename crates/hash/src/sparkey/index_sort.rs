@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_vfs::{ErrorKind, File, Fs, OpenOptions};
+use cairn_vfs::{ErrorKind, File, Fs, OpenOptions, ensure};
 
 use super::bytes::u64_at;
 use crate::Result;
@@ -45,6 +45,8 @@ pub(super) struct SortEntry {
     pub address_and_kind: u64,
     pub hash: u64,
 }
+
+const _: () = assert!(size_of::<SortEntry>() == ENTRY_BYTES, "the memory of a sorter is counted so");
 
 impl SortEntry {
     fn encode(&self, out: &mut Vec<u8>) {
@@ -95,6 +97,7 @@ impl Sorter {
             let more = self.entries.len().clamp(1024, self.entries_max.max(1024) / 4 + 1024);
             self.entries.reserve_exact(more.min(self.entries_max - self.entries.len()));
         }
+        debug_assert!(self.entries.len() < self.entries_max, "{} entries wait", self.entries.len());
         self.entries.push(entry);
         Ok(())
     }
@@ -108,8 +111,10 @@ impl Sorter {
                 file
             }
         };
+        debug_assert!(!self.entries.is_empty(), "a run has a first entry");
         self.entries.sort_unstable();
-        let mut offset = self.run_ends.last().copied().unwrap_or(0);
+        let start = self.run_ends.last().copied().unwrap_or(0);
+        let mut offset = start;
         let mut bytes = Vec::new();
         for chunk in self.entries.chunks(4096) {
             bytes.clear();
@@ -117,6 +122,8 @@ impl Sorter {
             file.write_all_at(&bytes, offset)?;
             offset += bytes.len() as u64;
         }
+        let expected = (self.entries.len() * ENTRY_BYTES) as u64;
+        ensure!(offset - start == expected, "a run of {expected} bytes takes {start}..{offset}");
         self.run_ends.push(offset);
         self.entries.clear();
         Ok(())
@@ -137,6 +144,7 @@ impl Sorter {
             }
             let memory_entries = self.entries_max / 2;
             drop(std::mem::take(&mut self.entries));
+            debug_assert!(!self.run_ends.is_empty(), "a file has a run");
             return Ok(Sorted::Merge(Merge::new(file, &self.run_ends, memory_entries)?));
         }
         self.entries.sort_unstable();
@@ -186,6 +194,7 @@ impl Merge {
         let mut start = 0;
         let mut merge = Merge { file, runs: Vec::new(), heads: BinaryHeap::new() };
         for (number, &end) in run_ends.iter().enumerate() {
+            ensure!(end > start && (end - start).is_multiple_of(ENTRY_BYTES as u64), "run {start}..{end}");
             let mut run = Run { unread: start..end, buffer: Vec::new(), at: 0, buffer_bytes };
             if let Some(head) = run.next(&*merge.file)? {
                 merge.heads.push(Reverse((head, number)));
@@ -218,6 +227,7 @@ impl Run {
             file.read_exact_at(&mut self.buffer, self.unread.start)?;
             self.unread.start += count;
             self.at = 0;
+            debug_assert!(count.is_multiple_of(ENTRY_BYTES as u64), "{count} bytes of whole entries");
         }
         let entry = SortEntry::decode(&self.buffer[self.at..]);
         self.at += ENTRY_BYTES;

@@ -53,8 +53,8 @@ impl Log {
             Mode::Mmap => {
                 let map = file.map()?;
                 if (map.len() as u64) < header.data_end {
-                    let what = format!("the file was cut to {} bytes while it was opened", map.len());
-                    return Err(Error::corruption(&path, map.len() as u64, what));
+                    let detail = format!("the file shrank to {} bytes while it was opened", map.len());
+                    return Err(Error::corruption(&path, map.len() as u64, detail));
                 }
                 Bytes::Map(map.slice(records.start as usize..records.end as usize))
             }
@@ -67,8 +67,9 @@ impl Log {
 
     /// Hides the records after the first `end` bytes, which hold `puts` PUT records. `end` must lie
     /// within the log.
-    pub fn cut(&mut self, end: u64, puts: u64) {
-        debug_assert!((LOG_HEADER_BYTES as u64..=self.end).contains(&end));
+    pub fn limit_to(&mut self, end: u64, puts: u64) {
+        debug_assert!((LOG_HEADER_BYTES as u64..=self.end).contains(&end), "{end} of {}", self.end);
+        debug_assert!(puts <= self.puts, "{puts} puts of {}", self.puts);
         (self.end, self.puts) = (end, puts);
         if let Bytes::Map(map) = &mut self.bytes {
             *map = map.slice(0..end.saturating_sub(LOG_HEADER_BYTES as u64) as usize);
@@ -86,7 +87,7 @@ impl Log {
     /// Returns the records of an uncompressed log in memory, from [`LOG_HEADER_BYTES`] on, for the
     /// fast path.
     #[inline]
-    pub fn flat(&self) -> Option<&[u8]> {
+    pub fn uncompressed_in_memory(&self) -> Option<&[u8]> {
         match &self.bytes {
             Bytes::Map(map) if self.header.compression == Format::None => Some(map),
             _ => None,
@@ -113,8 +114,8 @@ impl Log {
     }
 
     #[cold]
-    pub fn corruption(&self, offset: u64, what: impl Into<String>) -> Error {
-        Error::corruption(&self.path, offset, what)
+    pub fn corruption(&self, offset: u64, detail: impl Into<String>) -> Error {
+        Error::corruption(&self.path, offset, detail)
     }
 }
 

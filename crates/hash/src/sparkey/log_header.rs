@@ -46,6 +46,7 @@ pub(super) const KEY_BYTES_MAX: u64 = i32::MAX as u64 - 1;
 const RECORD_BYTES_MIN: u64 = 2;
 
 const _: () = assert!(LOG_HEADER_BYTES <= 512, "the header must lie within one sector");
+const _: () = assert!(KEY_BYTES_MAX + 1 == i32::MAX as u64, "the length that Java adds one to");
 
 /// The decoded header of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,9 +123,9 @@ impl LogHeader {
     pub(super) fn read(file: &dyn File) -> Result<Self> {
         let (path, len) = (file.path(), file.len()?);
         if len < LOG_HEADER_BYTES as u64 {
-            let what =
+            let detail =
                 format!("a log begins with {LOG_HEADER_BYTES} bytes of header, the file has {len} bytes");
-            return Err(Error::corruption(path, 0, what));
+            return Err(Error::corruption(path, 0, detail));
         }
         let mut bytes = [0; LOG_HEADER_BYTES];
         file.read_exact_at(&mut bytes, 0)?;
@@ -146,16 +147,16 @@ impl LogHeader {
         check_magic(path, u32_at(bytes, 0), MAGIC, INDEX_MAGIC, ["Sparkey log", "Sparkey index"])?;
         let (major, minor) = (u32_at(bytes, 4), u32_at(bytes, 8));
         if major != MAJOR || minor > MINOR {
-            let what = format!("log version {major}.{minor}; {MAJOR}.{MINOR} is supported");
-            return Err(Error::Unsupported { file: path.to_owned(), what });
+            let detail = format!("log version {major}.{minor}; {MAJOR}.{MINOR} is supported");
+            return Err(Error::Unsupported { file: path.to_owned(), detail });
         }
         let compression = match u32_at(bytes, 64) {
             0 => Format::None,
             1 => Format::Snappy,
             2 => Format::Zstd,
             other => {
-                let what = format!("compression {other}; 0 (none), 1 (snappy) and 2 (zstd) are known");
-                return Err(Error::Unsupported { file: path.to_owned(), what });
+                let detail = format!("compression {other}; 0 (none), 1 (snappy) and 2 (zstd) are known");
+                return Err(Error::Unsupported { file: path.to_owned(), detail });
             }
         };
         let header = LogHeader {
@@ -175,8 +176,9 @@ impl LogHeader {
         Ok(header)
     }
 
-    fn check(&self, path: &Path, file_bytes: u64) -> Result<()> {
-        let wrong = |offset, what: String| Err(Error::corruption(path, offset, what));
+    /// Checks the fields against each other and the length of the file.
+    pub(super) fn check(&self, path: &Path, file_bytes: u64) -> Result<()> {
+        let wrong = |offset, detail: String| Err(Error::corruption(path, offset, detail));
         if self.data_end < LOG_HEADER_BYTES as u64 || self.data_end > file_bytes {
             let range = format!("{LOG_HEADER_BYTES}..={file_bytes}, the length of the file");
             return wrong(32, format!("data_end is {}, expected {range}", self.data_end));
@@ -216,7 +218,7 @@ impl LogHeader {
     /// Checks the fields against each other. All writers keep them consistent, and most flipped
     /// bits do not.
     fn check_sums(&self, path: &Path) -> Result<()> {
-        let wrong = |offset, what: String| Err(Error::corruption(path, offset, what));
+        let wrong = |offset, detail: String| Err(Error::corruption(path, offset, detail));
         for (offset, name, count, bytes) in
             [(16, "puts", self.puts, self.put_bytes), (24, "deletes", self.deletes, self.delete_bytes)]
         {
@@ -229,20 +231,20 @@ impl LogHeader {
         let longest_record = RecordHead::put(self.key_bytes_max, self.value_bytes_max).record_bytes();
         let least = if self.puts == 0 { longest } else { longest.saturating_add(RECORD_BYTES_MIN) };
         if least > self.put_bytes || self.put_bytes > self.puts.saturating_mul(longest_record) {
-            let what = format!(
+            let detail = format!(
                 "{} puts of {} bytes, the longest key {} and the longest value {}",
                 self.puts, self.put_bytes, self.key_bytes_max, self.value_bytes_max
             );
-            return wrong(72, what);
+            return wrong(72, detail);
         }
         let records = self.data_end - LOG_HEADER_BYTES as u64;
         if self.compression == Format::None && self.put_bytes.checked_add(self.delete_bytes) != Some(records)
         {
-            let what = format!(
+            let detail = format!(
                 "{} bytes of puts and {} of deletes, but {records} bytes of records",
                 self.put_bytes, self.delete_bytes
             );
-            return wrong(72, what);
+            return wrong(72, detail);
         }
         Ok(())
     }
@@ -275,10 +277,10 @@ pub(super) fn check_magic(
         return Err(Error::corruption(path, 0, format!("begins with zeros, expected {wanted:#010x}")));
     }
     let [expected, other_kind] = kinds;
-    let what = if found == other {
+    let detail = if found == other {
         format!("begins like a {other_kind}")
     } else {
         format!("begins with {found:#010x}, not with {wanted:#010x}")
     };
-    Err(Error::Foreign { file: path.to_owned(), expected, what })
+    Err(Error::Foreign { file: path.to_owned(), expected, detail })
 }

@@ -27,20 +27,20 @@ pub struct LogScan<'a> {
     /// Number of records that began in the current block, the current one included.
     begun: u64,
     position: u64,
-    counted: Counted,
+    counted: ScanTotals,
     failed: bool,
 }
 
 /// The totals of a scan, which are compared with the header at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Counted {
+pub(super) struct ScanTotals {
     pub puts: u64,
     pub deletes: u64,
     pub put_bytes: u64,
     pub delete_bytes: u64,
 }
 
-impl Counted {
+impl ScanTotals {
     #[inline]
     fn add(&mut self, head: &RecordHead) {
         let (count, bytes) = match head.kind {
@@ -66,8 +66,8 @@ impl Counted {
         }
         match fields.into_iter().find(|(_, _, expected, found)| expected != found) {
             Some((offset, name, expected, found)) => {
-                let what = format!("found {found} {name} in the log, but its header says {expected}");
-                Err(log.corruption(offset, what))
+                let detail = format!("found {found} {name} in the log, but its header says {expected}");
+                Err(log.corruption(offset, detail))
             }
             None => Ok(()),
         }
@@ -85,7 +85,7 @@ impl<'a> LogScan<'a> {
             value_left: 0,
             begun: 0,
             position: 0,
-            counted: Counted::default(),
+            counted: ScanTotals::default(),
             failed: false,
         }
     }
@@ -116,15 +116,18 @@ impl<'a> LogScan<'a> {
             self.counted.check(self.log)?;
             return Ok(false);
         };
+        debug_assert!(position >= self.position, "the scan goes forwards");
+        debug_assert_eq!(self.value_left, 0, "the record before was passed");
         self.position = position;
         self.begun += 1;
         self.head = self.cursor.head()?;
         if self.head.record_bytes() > self.log.header.expanded_bytes_max() {
-            let what =
+            let detail =
                 format!("a record claims {} bytes, more than the log can hold", self.head.record_bytes());
-            return Err(self.cursor.corruption_here(what));
+            return Err(self.cursor.corruption_here(detail));
         }
-        self.borrowed_key = self.log.flat().and_then(|_| self.cursor.borrow(self.head.key_bytes));
+        self.borrowed_key =
+            self.log.uncompressed_in_memory().and_then(|_| self.cursor.borrow(self.head.key_bytes));
         if self.borrowed_key.is_some() {
             self.cursor.skip(self.head.key_bytes)?;
         } else {
@@ -143,9 +146,9 @@ impl<'a> LogScan<'a> {
         let spilled =
             self.begun > 0 && self.cursor.block_position().is_some_and(|block| block != self.position);
         if spilled && !self.cursor.at_block_end() {
-            let what =
+            let detail =
                 "a block continues after the end of a record that began in an earlier block".to_owned();
-            return Err(self.cursor.corruption_here(what));
+            return Err(self.cursor.corruption_here(detail));
         }
         Ok(())
     }
@@ -185,6 +188,7 @@ impl<'a> LogEntry<'_, 'a> {
 
     /// Returns the number of records that begin before it in its block; 0 in an uncompressed log.
     pub fn number_in_block(&self) -> u64 {
+        debug_assert!(self.scan.begun > 0, "an entry is a record that began");
         self.scan.begun - 1
     }
 
@@ -192,7 +196,7 @@ impl<'a> LogEntry<'_, 'a> {
     /// copied.
     pub fn value(&mut self) -> Result<Cow<'a, [u8]>> {
         let left = self.scan.value_left;
-        if self.scan.log.flat().is_some()
+        if self.scan.log.uncompressed_in_memory().is_some()
             && let Some(value) = self.scan.cursor.borrow(left)
         {
             self.scan.cursor.skip(left)?;
@@ -220,6 +224,7 @@ impl io::Read for LogEntry<'_, '_> {
         let done = scan.cursor.read_some(scan.value_left, buf);
         scan.failed |= done.is_err();
         let count = done.map_err(io::Error::other)?;
+        debug_assert!(count as u64 <= scan.value_left, "{count} bytes of {}", scan.value_left);
         scan.value_left -= count as u64;
         Ok(count)
     }

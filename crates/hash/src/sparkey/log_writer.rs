@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use cairn_codec::compress::{Compression, Format};
 use cairn_vfs::{
-    AppendWriter, AtomicFile, ErrorKind, File, Fs, OpenOptions, Operation, Rng, StdFs, SystemRng,
+    AppendWriter, AtomicFile, ErrorKind, File, Fs, OpenOptions, Operation, Rng, StdFs, SystemRng, ensure,
 };
 
 use super::block_writer::BlockWriter;
@@ -151,6 +151,7 @@ impl LogWriter {
         compression: Compression,
         sync: bool,
     ) -> Result<LogWriter> {
+        debug_assert_eq!(compression.format(), header.compression);
         let blocks = match compression {
             Compression::None => None,
             _ => Some(BlockWriter::new(compression, header.block_bytes, header.block_entries_max)?),
@@ -240,7 +241,18 @@ impl LogWriter {
             if writer.sync {
                 writer.file.sync_data()?;
             }
-            writer.header.data_end = writer.out.position();
+            let end = writer.out.position();
+            ensure!(
+                end >= writer.header.data_end,
+                "the log shrinks from {} to {end}",
+                writer.header.data_end
+            );
+            writer.header.data_end = end;
+            debug_assert!(
+                writer.header.check(&writer.path, end).is_ok(),
+                "a reader accepts the log: {:?}",
+                writer.header
+            );
             writer.file.write_all_at(&writer.header.encode(), 0)?;
             if writer.sync {
                 writer.file.sync_data()?;
@@ -321,6 +333,11 @@ impl LogWriter {
                 header.delete_bytes += head.record_bytes();
             }
         }
+        debug_assert!(
+            self.blocks.is_some()
+                || LOG_HEADER_BYTES as u64 + header.put_bytes + header.delete_bytes == self.out.position(),
+            "an uncompressed log has its records and nothing else: {header:?}"
+        );
         Ok(())
     }
 

@@ -24,6 +24,7 @@ impl Modulus {
     pub fn reduce(&self, n: u64) -> u64 {
         let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
         let remainder = n.wrapping_sub(quotient.wrapping_mul(self.divisor));
+        debug_assert!(remainder / 2 < self.divisor, "the estimate is at most one too small");
         if remainder >= self.divisor { remainder - self.divisor } else { remainder }
     }
 }
@@ -42,7 +43,7 @@ mod tests {
     /// Goal: the result is exact where estimates are off. Method: numbers around multiples of
     /// divisors around powers of two.
     #[test]
-    fn edges() {
+    fn remainders_at_the_edges_of_u64() {
         for shift in 0..64 {
             for divisor in [(1u64 << shift).saturating_sub(1).max(1), 1 << shift, (1 << shift) + 1] {
                 for multiple in [0, 1, 2, u64::MAX / divisor / 2, u64::MAX / divisor] {

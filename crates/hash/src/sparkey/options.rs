@@ -80,8 +80,8 @@ impl LogOptions {
     pub(super) fn check(&self) -> Result<()> {
         let range = LogOptions::BLOCK_BYTES_MIN..=LogOptions::BLOCK_BYTES_MAX;
         if self.compression.format() != Format::None && !range.contains(&self.block_bytes) {
-            let what = format!("block_bytes is {}, expected {range:?}", self.block_bytes);
-            return Err(Error::invalid(what));
+            let detail = format!("block_bytes is {}, expected {range:?}", self.block_bytes);
+            return Err(Error::invalid(detail));
         }
         Ok(())
     }

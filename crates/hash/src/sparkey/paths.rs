@@ -31,7 +31,7 @@ mod tests {
 
     /// Goal: the path of either file, or their common name, gives both paths.
     #[test]
-    fn either_name_leads_to_both() {
+    fn log_and_index_name_each_other() {
         for path in ["d/users.v2.spl", "d/users.v2.spi", "d/users.v2"] {
             assert_eq!(log_path(path), Path::new("d/users.v2.spl"));
             assert_eq!(index_path(path), Path::new("d/users.v2.spi"));

@@ -11,18 +11,18 @@ use std::sync::Arc;
 use cairn_vfs::{Advice, File, Fs, Load, LoadReport, StdFs};
 
 use super::cursor::Cursor;
-use super::flat::{Answer, Flat};
-use super::hit::{Hit, Located, match_anywhere, match_cached};
+use super::fast_path::{Answer, InMemory};
 use super::index::Index;
 use super::index_header::INDEX_HEADER_BYTES;
 use super::index_header::IndexHeader;
-use super::live::LiveScan;
+use super::live_scan::LiveScan;
 use super::log::{Log, check_indexed, open_file};
 use super::log_header::LogHeader;
 use super::log_scan::LogScan;
 use super::options::ReaderOptions;
 use super::paths::{index_path, log_path};
 use super::record::RecordKind;
+use super::record_lookup::{FoundValue, ValueLocation, match_anywhere, match_cached};
 use super::slot::Slot;
 use super::value_reader::ValueReader;
 use crate::{Error, Result};
@@ -115,7 +115,8 @@ impl SparkeyReader {
         let index = Index::open(index, options.index_mode)?;
         let mut log = Log::open(log, options.log_mode, options.block_cache_bytes)?;
         index.header.check_log(&index.path, &log.header, &log.path)?;
-        log.cut(index.header.data_end, index.header.puts);
+        log.limit_to(index.header.data_end, index.header.puts);
+        debug_assert_eq!((log.end, log.puts), (index.header.data_end, index.header.puts));
         index.advise(Advice::Random);
         log.advise(Advice::Random);
         let check_absent = options.check_absent;
@@ -158,10 +159,10 @@ impl SparkeyReader {
         if found == hash && head.kind == RecordKind::Put {
             return Ok(());
         }
-        let what = format!(
+        let detail = format!(
             "the index has the record at {position} under hash {hash:#x}, expected a PUT of a key with this hash, found {found:#x}"
         );
-        Err(Error::corruption(&self.index.path, INDEX_HEADER_BYTES as u64, what))
+        Err(Error::corruption(&self.index.path, INDEX_HEADER_BYTES as u64, detail))
     }
 
     /// Returns the value of `key`. It is borrowed if the log is in memory and uncompressed, or if
@@ -174,7 +175,7 @@ impl SparkeyReader {
         match self.answer(key) {
             Answer::Found(value) => Ok(Some(Cow::Borrowed(value))),
             Answer::Absent => Ok(None),
-            Answer::Unsure => self.find(key)?.map(Hit::into_cow).transpose(),
+            Answer::Unsure => self.find(key)?.map(FoundValue::into_cow).transpose(),
         }
     }
 
@@ -223,15 +224,15 @@ impl SparkeyReader {
             Ok(found)
         })?;
         Ok(found.map(|located| match located {
-            Located::Borrowed(value) => ValueReader::new(cursor, value.len() as u64),
-            Located::AtCursor(value_bytes) => ValueReader::new(cursor, value_bytes),
+            ValueLocation::Borrowed(value) => ValueReader::new(cursor, value.len() as u64),
+            ValueLocation::AtCursor(value_bytes) => ValueReader::new(cursor, value_bytes),
         }))
     }
 
     /// Looks up `key` by the fast path, if it is available.
     #[inline(always)]
     fn answer(&self, key: &[u8]) -> Answer<'_> {
-        match self.flat().map(|flat| flat.get(key)) {
+        match self.in_memory().map(|in_memory| in_memory.get(key)) {
             Some(Answer::Absent) if self.check_absent => Answer::Unsure,
             Some(answer) => answer,
             None => Answer::Unsure,
@@ -240,14 +241,14 @@ impl SparkeyReader {
 
     /// Returns both files as bytes, if they are in memory and the log is not compressed.
     #[inline(always)]
-    pub(super) fn flat(&self) -> Option<Flat<'_>> {
-        let (slots, log) = (self.index.memory()?, self.log.flat()?);
-        Some(Flat { header: &self.index.header, ring: &self.index.ring, slots, log })
+    pub(super) fn in_memory(&self) -> Option<InMemory<'_>> {
+        let (slots, log) = (self.index.memory()?, self.log.uncompressed_in_memory()?);
+        Some(InMemory { header: &self.index.header, ring: &self.index.ring, slots, log })
     }
 
     /// Finds `key` by the general path, which works in every mode and reports damage.
     #[inline(never)]
-    pub(super) fn find(&self, key: &[u8]) -> Result<Option<Hit<'_>>> {
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<FoundValue<'_>>> {
         let mut cursor = None;
         let hash = self.index.hash(key);
         let found = self.index.walk(hash, |slot| match slot.hash == hash {
@@ -259,8 +260,10 @@ impl SparkeyReader {
             false => Ok(None),
         })?;
         Ok(match (found, cursor) {
-            (Some(Located::Borrowed(value)), _) => Some(Hit::Borrowed(value)),
-            (Some(Located::AtCursor(value_bytes)), Some(cursor)) => Some(Hit::Stream(cursor, value_bytes)),
+            (Some(ValueLocation::Borrowed(value)), _) => Some(FoundValue::Borrowed(value)),
+            (Some(ValueLocation::AtCursor(value_bytes)), Some(cursor)) => {
+                Some(FoundValue::Stream(cursor, value_bytes))
+            }
             _ => None,
         })
     }
@@ -280,10 +283,10 @@ impl SparkeyReader {
         address: u64,
         key: &[u8],
         hash: u64,
-    ) -> Result<Option<Located<'a>>> {
+    ) -> Result<Option<ValueLocation<'a>>> {
         let (position, entry) = self.index.header.split(address);
         if let Some(Some(value)) = match_cached(&self.log, position, entry, key) {
-            return Ok(Some(Located::Borrowed(value)));
+            return Ok(Some(ValueLocation::Borrowed(value)));
         }
         let cursor = cursor.get_or_insert_with(|| Cursor::for_lookup(&self.log));
         let found = match_anywhere(cursor, position, entry, key)?;

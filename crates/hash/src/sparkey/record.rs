@@ -52,6 +52,7 @@ impl RecordHead {
             let used = varint::encode(value, &mut bytes);
             out[at..at + used].copy_from_slice(&bytes[..used]);
         }
+        debug_assert_eq!(RecordHead::decode(out).ok().as_ref(), Some(self), "decoded as it is encoded");
     }
 
     /// Decodes the head at the start of `bytes`.
@@ -60,6 +61,7 @@ impl RecordHead {
         let (first, first_bytes) = varint::decode(bytes)?;
         let (second, second_bytes) = varint::decode(bytes.get(first_bytes..).unwrap_or_default())?;
         let head_bytes = first_bytes + second_bytes;
+        debug_assert!(head_bytes <= RecordHead::BYTES_MAX);
         Ok(match first.checked_sub(1) {
             Some(key_bytes) => {
                 RecordHead { kind: RecordKind::Put, key_bytes, value_bytes: second, head_bytes }

@@ -13,7 +13,7 @@ use super::log_header::LogHeader;
 use super::log_lock::LogLock;
 use super::log_writer::random_u32;
 use super::options::{IndexOptions, LogOptions};
-use super::pair::PairBuilder;
+use super::pair_builder::PairBuilder;
 use super::paths::log_path;
 use super::reader::SparkeyReader;
 use crate::{Error, Result};
@@ -58,6 +58,7 @@ impl SparkeyReader {
         let old_log = LogLock::take(fs, &log_path)?;
         let is_first = old_log.is_none();
         let log = self.rewrite_options(old_log.as_ref(), &log_path, log)?;
+        debug_assert!(log.identifier.is_some_and(|identifier| identifier != self.log.header.identifier));
         let mut pair = PairBuilder::over(fs, old_log, &log_path, &log, index)?;
         let mut scan = self.scan();
         let mut value = Vec::new();
@@ -109,9 +110,9 @@ impl SparkeyReader {
         let taken = |identifier| identifier == own || old.is_some_and(|old| old.identifier == identifier);
         let identifier = match options.identifier {
             Some(identifier) if taken(identifier) => {
-                let what =
+                let detail =
                     format!("identifier {identifier:#010x} is that of the old log, expected a different one");
-                return Err(Error::invalid(what));
+                return Err(Error::invalid(detail));
             }
             Some(identifier) => identifier,
             None => {

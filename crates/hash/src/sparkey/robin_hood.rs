@@ -1,9 +1,11 @@
 //! Robin Hood insertion and deletion as in sparkey-java: the same input in the same order gives the
 //! same slots.
 
+use cairn_vfs::{Bug, ensure};
+
 use super::slot::{Ring, Slot};
 use super::slot_store::SlotStore;
-use crate::{Error, Result};
+use crate::Result;
 
 /// A table that is being built.
 #[derive(Debug)]
@@ -35,6 +37,7 @@ impl<S: SlotStore> RobinHood<S> {
     /// garbage.
     #[inline]
     pub fn insert(&mut self, new: Slot, mut same_key: impl FnMut(u64) -> Result<Option<u64>>) -> Result<()> {
+        debug_assert!(!new.is_empty(), "an address is never 0, which stands for an empty slot");
         let mut carried = new;
         let mut slot = self.ring.home(new.hash);
         let mut displacement = 0;
@@ -45,6 +48,7 @@ impl<S: SlotStore> RobinHood<S> {
             if found.is_empty() {
                 self.store.set(slot, carried)?;
                 self.entries += 1;
+                debug_assert!(self.entries <= self.ring.capacity);
                 return Ok(());
             }
             if found.hash == carried.hash
@@ -64,13 +68,11 @@ impl<S: SlotStore> RobinHood<S> {
                 displacement = other;
                 evicting = true;
             }
-            slot = self.ring.after(slot);
+            slot = self.ring.next_slot(slot);
             displacement += 1;
         }
-        Err(Error::invalid(format!(
-            "the log holds more keys than the {} slots that its header allows",
-            self.ring.capacity
-        )))
+        // The number of puts is checked against the header, from which the capacity follows.
+        Err(Bug::new(format!("no slot of {} is free for a key", self.ring.capacity)).into())
     }
 
     /// Removes a key, if it exists, and closes the gap. `same_key` is as in [`RobinHood::insert`].
@@ -86,6 +88,7 @@ impl<S: SlotStore> RobinHood<S> {
             if found.hash == hash
                 && let Some(bytes) = same_key(found.address)?
             {
+                ensure!(self.entries > 0, "a key was found in a table without entries");
                 self.entries -= 1;
                 self.garbage_bytes += bytes;
                 return self.close_gap(slot);
@@ -93,7 +96,7 @@ impl<S: SlotStore> RobinHood<S> {
             if self.ring.displacement(slot, found.hash) < displacement {
                 return Ok(());
             }
-            slot = self.ring.after(slot);
+            slot = self.ring.next_slot(slot);
         }
         Ok(())
     }
@@ -102,7 +105,7 @@ impl<S: SlotStore> RobinHood<S> {
     /// at home.
     fn close_gap(&mut self, mut gap: u64) -> Result<()> {
         for _ in 0..self.ring.capacity {
-            let next = self.ring.after(gap);
+            let next = self.ring.next_slot(gap);
             let found = self.store.get(next)?;
             if found.is_empty() || self.ring.displacement(next, found.hash) == 0 {
                 break;
@@ -116,10 +119,21 @@ impl<S: SlotStore> RobinHood<S> {
     /// Computes the statistics in one pass over all slots.
     pub fn statistics(&mut self) -> Result<Statistics> {
         let mut counter = StatisticsCounter::new(self.ring);
+        let mut used = 0;
         for slot in 0..self.ring.capacity {
-            counter.add(slot, self.store.get(slot)?);
+            let found = self.store.get(slot)?;
+            used += u64::from(!found.is_empty());
+            counter.add(slot, found);
         }
-        Ok(counter.finish().0)
+        ensure!(used == self.entries, "{used} slots are used by {} entries", self.entries);
+        let statistics = counter.finish().0;
+        ensure!(
+            statistics.displacement_max < self.ring.capacity,
+            "an entry is {} of {} slots from its home",
+            statistics.displacement_max,
+            self.ring.capacity
+        );
+        Ok(statistics)
     }
 }
 
@@ -149,6 +163,7 @@ impl StatisticsCounter {
 
     #[inline]
     pub fn add(&mut self, slot: u64, found: Slot) {
+        debug_assert!(slot < self.ring.capacity);
         if found.is_empty() {
             self.zeros_before_empty += u64::from(self.previous == Some(0));
             self.previous = None;
@@ -167,6 +182,7 @@ impl StatisticsCounter {
     /// Returns the statistics, and the number of collisions as the C library counts them. The first
     /// and the last slot are neighbours too, even if they are the same slot.
     pub fn finish(mut self) -> (Statistics, u64) {
+        debug_assert!(self.statistics.displacement_max <= self.statistics.displacement_total);
         self.statistics.collisions += u64::from(self.previous.is_some() && self.previous == self.first);
         (self.statistics, self.statistics.collisions + self.zeros_before_empty)
     }

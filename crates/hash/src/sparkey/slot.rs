@@ -33,6 +33,9 @@ impl Slot {
     /// Encodes a slot into the first `H + A` bytes of `bytes`. The values must fit their widths.
     #[inline(always)]
     pub fn encode<const H: usize, const A: usize>(self, bytes: &mut [u8]) {
+        const { assert!((H == 4 || H == 8) && (A == 4 || A == 8), "the widths of the format") };
+        debug_assert!(H == 8 || self.hash >> 32 == 0, "hash {:#x} in 4 bytes", self.hash);
+        debug_assert!(A == 8 || self.address >> 32 == 0, "address {:#x} in 4 bytes", self.address);
         bytes[..H].copy_from_slice(&self.hash.to_le_bytes()[..H]);
         bytes[H..H + A].copy_from_slice(&self.address.to_le_bytes()[..A]);
     }
@@ -63,7 +66,8 @@ impl Ring {
 
     /// Returns the slot after `slot`.
     #[inline(always)]
-    pub fn after(&self, slot: u64) -> u64 {
+    pub fn next_slot(&self, slot: u64) -> u64 {
+        debug_assert!(slot < self.capacity, "slot {slot} of {}", self.capacity);
         if slot + 1 == self.capacity { 0 } else { slot + 1 }
     }
 
@@ -71,6 +75,7 @@ impl Ring {
     #[inline(always)]
     pub fn displacement(&self, slot: u64, hash: u64) -> u64 {
         let home = self.home(hash);
+        debug_assert!(slot < self.capacity && home < self.capacity, "{slot}, {home} of {}", self.capacity);
         if slot >= home { slot - home } else { slot + self.capacity - home }
     }
 }
@@ -99,10 +104,10 @@ mod tests {
 
     /// Goal: distances wrap around the end. Method: a ring of five slots, by hand.
     #[test]
-    fn distances() {
+    fn distances_wrap_around_the_ring() {
         let ring = Ring::new(std::num::NonZeroU64::new(5).unwrap());
         assert_eq!(ring.home(13), 3);
         assert_eq!([3, 4, 0, 1, 2].map(|slot| ring.displacement(slot, 13)), [0, 1, 2, 3, 4]);
-        assert_eq!([ring.after(3), ring.after(4)], [4, 0]);
+        assert_eq!([ring.next_slot(3), ring.next_slot(4)], [4, 0]);
     }
 }

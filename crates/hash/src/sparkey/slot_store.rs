@@ -37,9 +37,9 @@ impl<const H: usize, const A: usize> MemoryStore<H, A> {
         let len = header.file_bytes().map(|bytes| bytes - INDEX_HEADER_BYTES as u64);
         let len = len.and_then(|len| usize::try_from(len).ok());
         let no_memory = || {
-            let what =
+            let detail =
                 format!("no memory for an index of {} slots; build it by sorting instead", header.capacity);
-            Error::invalid(what)
+            Error::invalid(detail)
         };
         let len = len.ok_or_else(no_memory)?;
         let mut bytes = Vec::new();
@@ -81,6 +81,7 @@ const PAGE_SLOTS: u64 = 8192;
 /// Number of pages in memory. Sorted input uses one page after the other, and at the end the first
 /// one again.
 const PAGES: usize = 4;
+const _: () = assert!(PAGES >= 2, "the last page and the first one, at the end of sorted input");
 
 /// Slots in the index file, with some pages in memory. Fast if slots are used in ascending order.
 #[derive(Debug)]
@@ -113,6 +114,7 @@ impl<const H: usize, const A: usize> PagedStore<H, A> {
     /// Returns the page of the slot, moved to the front of the list, and the slot's offset in it.
     #[inline]
     fn page(&mut self, slot: u64) -> Result<(&mut Page, usize)> {
+        debug_assert!(slot < self.capacity, "slot {slot} of {}", self.capacity);
         let number = slot / PAGE_SLOTS;
         let at = (slot % PAGE_SLOTS) as usize * (H + A);
         if self.pages.first().is_none_or(|page| page.number != number) {
@@ -127,6 +129,7 @@ impl<const H: usize, const A: usize> PagedStore<H, A> {
             self.pages[..=found].rotate_right(1);
             return Ok(());
         }
+        debug_assert!(number * PAGE_SLOTS < self.capacity, "page {number}");
         let mut page = Page { number, bytes: Vec::new(), dirty: false };
         if self.pages.len() >= PAGES
             && let Some(mut last) = self.pages.pop()
@@ -135,10 +138,13 @@ impl<const H: usize, const A: usize> PagedStore<H, A> {
             page = last;
         }
         let slots = PAGE_SLOTS.min(self.capacity - number * PAGE_SLOTS);
+        debug_assert!(!page.dirty, "a dirty page was written before it is reused");
         page.number = number;
         page.bytes.resize(slots as usize * (H + A), 0);
         self.file.read_exact_at(&mut page.bytes, Page::offset::<H, A>(number))?;
         self.pages.insert(0, page);
+        debug_assert!(self.pages.len() <= PAGES, "{} pages in memory", self.pages.len());
+        debug_assert!(self.pages.iter().skip(1).all(|page| page.number != number), "two copies of a page");
         Ok(())
     }
 }

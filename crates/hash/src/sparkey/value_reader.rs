@@ -30,6 +30,7 @@ impl<'a> ValueReader<'a> {
 impl io::Read for ValueReader<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let count = self.cursor.read_some(self.left, buf).map_err(io::Error::other)?;
+        debug_assert!(count as u64 <= self.left, "{count} bytes of {}", self.left);
         self.left -= count as u64;
         Ok(count)
     }

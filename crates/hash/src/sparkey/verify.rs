@@ -6,7 +6,7 @@ use cairn_codec::checksum::xxh3_64;
 
 use super::cursor::Cursor;
 use super::garbage;
-use super::live::is_live;
+use super::live_scan::is_live;
 use super::log_scan::{LogEntry, LogScan};
 use super::reader::SparkeyReader;
 use super::record::RecordKind;
@@ -66,6 +66,7 @@ impl SparkeyReader {
         self.verify_slots()?;
         let totals = self.verify_records()?;
         self.verify_totals(&totals)?;
+        debug_assert!(totals.live <= totals.puts && totals.live_bytes <= totals.put_bytes);
         Ok(VerifyReport {
             puts: totals.puts,
             deletes: totals.deletes,
@@ -78,7 +79,7 @@ impl SparkeyReader {
 
     fn verify_slots(&self) -> Result<()> {
         let (index, header) = (&self.index, &self.index.header);
-        let wrong = |offset, what: String| Err(Error::corruption(&index.path, offset, what));
+        let wrong = |offset, detail: String| Err(Error::corruption(&index.path, offset, detail));
         let mut cursor = Cursor::for_lookup(&self.log);
         let mut counter = StatisticsCounter::new(index.ring);
         let mut key = Vec::new();
@@ -112,8 +113,8 @@ impl SparkeyReader {
             cursor.append_to(head.key_bytes, &mut key)?;
             let hash = index.hash(&key);
             if hash != found.hash {
-                let what = format!("slot has hash {:#x}, the key at {position} has {hash:#x}", found.hash);
-                return wrong(header.slot_offset(slot), what);
+                let detail = format!("slot has hash {:#x}, the key at {position} has {hash:#x}", found.hash);
+                return wrong(header.slot_offset(slot), detail);
             }
             Ok(())
         })?;
@@ -138,7 +139,7 @@ impl SparkeyReader {
 
     fn verify_statistics(&self, entries: u64, counter: StatisticsCounter) -> Result<()> {
         let (index, header) = (&self.index, &self.index.header);
-        let wrong = |offset, what: String| Err(Error::corruption(&index.path, offset, what));
+        let wrong = |offset, detail: String| Err(Error::corruption(&index.path, offset, detail));
         if entries != header.entries {
             return wrong(
                 60,
@@ -169,10 +170,10 @@ impl SparkeyReader {
         if found.is_empty() || displacement <= most {
             return Ok(());
         }
-        let what = format!(
+        let detail = format!(
             "slot {slot} is {displacement} slots from its home and out of reach, expected at most {most}"
         );
-        Err(Error::corruption(&self.index.path, self.index.header.slot_offset(slot), what))
+        Err(Error::corruption(&self.index.path, self.index.header.slot_offset(slot), detail))
     }
 
     fn verify_records(&self) -> Result<Totals> {
@@ -208,8 +209,9 @@ impl SparkeyReader {
         if vanished.is_empty() {
             return Ok(totals);
         }
-        let what = format!("{} keys of the log are missing, although they were not deleted", vanished.len());
-        Err(Error::corruption(&self.index.path, super::index_header::INDEX_HEADER_BYTES as u64, what))
+        let detail =
+            format!("{} keys of the log are missing, although they were not deleted", vanished.len());
+        Err(Error::corruption(&self.index.path, super::index_header::INDEX_HEADER_BYTES as u64, detail))
     }
 
     /// Returns the position and number of the record that the index has for the key of `entry`.
@@ -222,13 +224,13 @@ impl SparkeyReader {
     }
 
     pub(super) fn outdated(&self, entry: &LogEntry<'_, '_>, latest: (u64, u64)) -> Error {
-        let what = format!(
+        let detail = format!(
             "for the key of the record at {} the index has an older record, number {} at {}",
             entry.position(),
             latest.1,
             latest.0
         );
-        Error::corruption(&self.index.path, super::index_header::INDEX_HEADER_BYTES as u64, what)
+        Error::corruption(&self.index.path, super::index_header::INDEX_HEADER_BYTES as u64, detail)
     }
 
     fn verify_totals(&self, totals: &Totals) -> Result<()> {

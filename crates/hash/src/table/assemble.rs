@@ -8,17 +8,17 @@ use std::sync::mpsc;
 
 use cairn_codec::checksum::xxh3_64;
 use cairn_codec::compress::{CompressionDictionary, Dictionary};
-use cairn_vfs::{AppendWriter, File, Fs};
+use cairn_vfs::{AppendWriter, Bug, File, Fs, ensure};
 
 use super::build::Stage;
 use super::compression::ValueCompressor;
-use super::emit::{Emitted, Shape, emit};
 use super::format::{Header, LINE_BYTES, PAGE_BYTES, page_align};
 use super::ingest::{Sealed, temporary_file};
+use super::layout::{PartitionLayout, Shape, lay_out};
 use super::options::BuildOptions;
 use super::pages::build_tree;
 use super::place::Partition;
-use super::sum::RunningSum;
+use super::running_sum::RunningSum;
 use crate::{Error, Result};
 
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
@@ -62,6 +62,8 @@ impl PageWriter {
         let pages = bytes.chunks_exact(PAGE_BYTES as usize);
         self.page.extend_from_slice(pages.remainder());
         self.sums.extend(pages.map(xxh3_64));
+        debug_assert_eq!(self.page.len() as u64, self.position() % PAGE_BYTES);
+        debug_assert_eq!(self.sums.len() as u64, self.position() / PAGE_BYTES - 1, "one for each page");
         Ok(())
     }
 
@@ -69,6 +71,7 @@ impl PageWriter {
     pub fn pad(&mut self) -> Result<u64> {
         let zeros = page_align(self.position()) - self.position();
         self.write_all(&vec![0; zeros as usize])?;
+        debug_assert_eq!(self.position() % PAGE_BYTES, 0);
         Ok(self.position())
     }
 
@@ -76,13 +79,20 @@ impl PageWriter {
     /// end.
     fn write_sums(&mut self) -> Result<(u64, u64, u64)> {
         let start = self.pad()?;
+        let pages = self.sums.len() as u64;
+        ensure!(start == (pages + 1) * PAGE_BYTES, "{pages} checksums of the pages before {start}");
         let root_sum = build_tree(mem::take(&mut self.sums), |page| Ok(self.out.write_all(page)?))?;
         Ok((start, root_sum, self.position()))
     }
 
     /// Writes the buffered bytes, and then the header.
     pub fn finish(self, header: &Header) -> Result<()> {
+        let end = self.position();
         let file = self.out.into_file()?;
+        // The checks of a reader, before the file is published rather than at its first open.
+        if let Err(error) = header.check(file.path(), end) {
+            return Err(Bug::new(error.to_string()).into());
+        }
         // ORDER: no sync is needed before the header, because the file is renamed to its final name
         // only after all of it is synced.
         file.write_all_at(&header.encode(), 0)?;
@@ -130,31 +140,36 @@ impl Assembly<'_> {
         };
         let mut partitions = Vec::new();
         let total = header.partitions();
-        self.for_each_partition(&mut |emitted| {
-            let lines = emitted.lines.len() as u64 / LINE_BYTES;
+        self.for_each_partition(&mut |layout| {
+            let lines = layout.lines.len() as u64 / LINE_BYTES;
+            ensure!(lines >= u64::from(layout.home_lines), "{lines} lines of {}", layout.home_lines);
             partitions.push(Partition {
                 first_line: header.index_lines,
-                home_lines: emitted.home_lines,
-                tail_lines: (lines - u64::from(emitted.home_lines)) as u32,
+                home_lines: layout.home_lines,
+                tail_lines: (lines - u64::from(layout.home_lines)) as u32,
                 data_start: out.position(),
-                data_bytes: emitted.data.len() as u64,
+                data_bytes: layout.data.len() as u64,
             });
             header.index_lines += lines;
-            header.entries += emitted.entries;
-            header.tombstones += emitted.tombstones;
-            header.key_bytes += emitted.key_bytes;
-            header.value_bytes += emitted.value_bytes;
-            header.key_bytes_max = header.key_bytes_max.max(emitted.key_bytes_max);
-            header.value_bytes_max = header.value_bytes_max.max(emitted.value_bytes_max);
-            out.write_all(&emitted.data)?;
-            spool.push(self, &emitted.lines)?;
+            header.entries += layout.entries;
+            header.tombstones += layout.tombstones;
+            header.key_bytes += layout.key_bytes;
+            header.value_bytes += layout.value_bytes;
+            header.key_bytes_max = header.key_bytes_max.max(layout.key_bytes_max);
+            header.value_bytes_max = header.value_bytes_max.max(layout.value_bytes_max);
+            out.write_all(&layout.data)?;
+            spool.push(self, &layout.lines)?;
             progress(Stage::Sort, partitions.len() as u64, total);
             Ok(())
         })?;
+        ensure!(partitions.len() as u64 == total, "{} partitions of {total}", partitions.len());
+        ensure!(header.entries <= header.puts, "{} entries of {} puts", header.entries, header.puts);
         progress(Stage::Publish, 0, 1);
         header.data_bytes = out.position() - header.data_offset;
         header.index_offset = out.pad()?;
         spool.copy_to(out, &self.spill_path)?;
+        let index_end = header.index_offset + header.index_lines * LINE_BYTES;
+        ensure!(out.position() == index_end, "index lines end at {}, not {index_end}", out.position());
         header.partitions_offset = out.pad()?;
         for partition in &partitions {
             out.write_all(&partition.encode())?;
@@ -168,27 +183,28 @@ impl Assembly<'_> {
         Ok(header)
     }
 
-    /// Emits all partitions on several threads and passes them to `take` in order.
+    /// Lays out all partitions on several threads and passes them to `take` in order.
     ///
-    /// Of `n` threads, thread `t` emits partitions `t`, `t + n`, `t + 2n`... and has its own
+    /// Of `n` threads, thread `t` lays out partitions `t`, `t + n`, `t + 2n`... and has its own
     /// channel with room for one partition. A thread thus holds at most two partitions, however
     /// unequal they are. This bounds the memory.
-    fn for_each_partition(&self, take: &mut dyn FnMut(Emitted) -> Result<()>) -> Result<()> {
+    fn for_each_partition(&self, take: &mut dyn FnMut(PartitionLayout) -> Result<()>) -> Result<()> {
         let partitions = 1usize << self.shape.partition_bits;
         let threads = self.threads().min(partitions);
+        debug_assert!(threads > 0);
         cairn_vfs::thread::scope(|scope| {
             // The receivers are dropped when this closure returns early. Otherwise a worker would
             // wait forever for room in its channel, and the scope for the worker.
             let mut workers = Vec::new();
             for first in 0..threads {
                 let (start, started) = mpsc::sync_channel::<usize>(1);
-                let (send, receive) = mpsc::sync_channel::<Result<Emitted>>(1);
+                let (send, receive) = mpsc::sync_channel::<Result<PartitionLayout>>(1);
                 let work = move || {
                     // The assignment of partitions depends on the number of threads that could be
                     // started.
                     let Ok(threads) = started.recv() else { return };
                     let mut mine = (first..partitions).step_by(threads);
-                    while mine.next().is_some_and(|index| send.send(self.emit(index)).is_ok()) {}
+                    while mine.next().is_some_and(|index| send.send(self.lay_out(index)).is_ok()) {}
                 };
                 // If the system cannot start more threads, the build is slower, but it does not
                 // fail.
@@ -198,16 +214,16 @@ impl Assembly<'_> {
                 workers.push((start, receive));
             }
             if workers.is_empty() {
-                return (0..partitions).try_for_each(|index| take(self.emit(index)?));
+                return (0..partitions).try_for_each(|index| take(self.lay_out(index)?));
             }
             for (start, _) in &workers {
                 let _ = start.send(workers.len());
             }
             for (_, receive) in workers.iter().cycle().take(partitions) {
-                let Ok(emitted) = receive.recv() else {
-                    return Err(Error::invalid("a thread of the build has died"));
+                let Ok(layout) = receive.recv() else {
+                    return Err(Bug::new("a thread of the build has panicked").into());
                 };
-                take(emitted?)?;
+                take(layout?)?;
             }
             Ok(())
         })
@@ -222,18 +238,22 @@ impl Assembly<'_> {
         let spool_bytes = self.options.memory_bytes / SPOOL_SHARE;
         let free = self.options.memory_bytes.saturating_sub(spool_bytes + self.sealed.memory_bytes());
         let fitting = (free / partition_bytes).max(1);
-        self.options.threads.min(fitting.try_into().unwrap_or(usize::MAX))
+        let threads = self.options.threads.min(fitting.try_into().unwrap_or(usize::MAX));
+        debug_assert!((1..=self.options.threads).contains(&threads), "{threads} threads");
+        threads
     }
 
-    fn emit(&self, index: usize) -> Result<Emitted> {
+    fn lay_out(&self, index: usize) -> Result<PartitionLayout> {
+        debug_assert!(index < 1 << self.shape.partition_bits, "partition {index}");
         let prepared = self.dictionary.map(|(_, prepared)| prepared);
         let mut compressor = ValueCompressor::new(self.options.compression, prepared)?;
-        emit(&self.sealed.load(index, self.shape.partition_bits)?, self.shape, &mut compressor)
+        lay_out(&self.sealed.load(index, self.shape.partition_bits)?, self.shape, &mut compressor)
     }
 }
 
 impl IndexSpool {
     fn push(&mut self, assembly: &Assembly<'_>, lines: &[u8]) -> Result<()> {
+        debug_assert!(lines.len() as u64 % LINE_BYTES == 0, "{} bytes of lines", lines.len());
         self.memory.extend_from_slice(lines);
         if self.memory.len() > self.memory_bytes_max {
             let file = match &mut self.file {
@@ -262,12 +282,13 @@ impl IndexSpool {
                 out.write_all(&piece[..count])?;
                 offset += count as u64;
             }
+            debug_assert_eq!(offset, bytes);
             let (found, expected) = (sum.take(), self.sum.take());
             if found != expected {
-                let what = format!(
+                let detail = format!(
                     "{bytes} bytes of the temporary file have checksum {found:016x}, expected {expected:016x}"
                 );
-                return Err(Error::corruption(path, 0, what));
+                return Err(Error::corruption(path, 0, detail));
             }
         }
         out.write_all(&self.memory)

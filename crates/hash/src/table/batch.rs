@@ -4,7 +4,7 @@
 //! first, then all records, and only then compares, so that the misses of all keys overlap (group
 //! prefetching, Chen et al., "Improving Hash Join Performance through Prefetching", 2004).
 
-use super::fast::{Candidate, Home, Kind, Stored, for_kind};
+use super::fast_path::{Candidate, Home, Kind, Stored, for_kind};
 use super::format::LINE_BYTES;
 use super::reader::Reader;
 use super::record::Tag;
@@ -53,6 +53,7 @@ impl Reader {
         buffer: &mut Vec<u8>,
         mut found: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
+        debug_assert!(keys.len() <= GROUP, "{} keys in a group", keys.len());
         let mut homes = [Home::default(); GROUP];
         for (home, key) in homes.iter_mut().zip(keys) {
             *home = self.prefetch_home(self.hash(key.as_ref()));

@@ -15,16 +15,16 @@ use std::sync::Arc;
 
 use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::compress::{CompressionDictionary, Dictionary};
-use cairn_vfs::{AtomicFile, ErrorKind, Fs, Rng, StdFs, SystemRng};
+use cairn_vfs::{AtomicFile, ErrorKind, Fs, Rng, StdFs, SystemRng, ensure};
 
 use super::assemble::{Assembly, PageWriter};
 use super::compression::Sampler;
-use super::emit::Shape;
 use super::format::{
     BLOB_MIN_BYTES, FIXED_BYTES_END, FLAG_DELTA, FLAG_FIXED, FLAG_TAGGED, Header, PAGE_BYTES,
     PARTITION_BITS_MAX,
 };
-use super::ingest::{Ingest, WaitingRecord};
+use super::ingest::{BufferedRecord, Ingest};
+use super::layout::Shape;
 use super::options::{BuildOptions, Compression};
 use super::record::{Tag, encode_blob};
 use crate::{Error, Result, names};
@@ -123,17 +123,17 @@ impl Builder {
         options: BuildOptions,
         rng: &mut dyn Rng,
     ) -> Result<Builder> {
-        let target = names::followed(&**fs, path)?;
+        let target = names::resolve_links(&**fs, path)?;
         if !names::deltas(&**fs, &target)?.is_empty() {
-            let what =
+            let detail =
                 format!("{} has deltas, which a new table would orphan; use a StoreBuilder", path.display());
-            return Err(Error::invalid(what));
+            return Err(Error::invalid(detail));
         }
         Ok(Builder { replaces_store: true, ..Builder::start(fs, &target, options, rng)? })
     }
 
     /// Starts a table without checking for deltas. `path` must not be a symbolic link: see
-    /// [`names::followed`].
+    /// [`names::resolve_links`].
     pub(crate) fn start(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -145,8 +145,8 @@ impl Builder {
         }
         if options.memory_bytes < BuildOptions::MEMORY_BYTES_MIN {
             let least = BuildOptions::MEMORY_BYTES_MIN;
-            let what = format!("memory is {} bytes, expected at least {least}", options.memory_bytes);
-            return Err(Error::invalid(what));
+            let detail = format!("memory is {} bytes, expected at least {least}", options.memory_bytes);
+            return Err(Error::invalid(detail));
         }
         if options.threads == 0 {
             return Err(Error::invalid("threads is 0, expected at least 1"));
@@ -156,8 +156,8 @@ impl Builder {
             && !DICTIONARY_BYTES.contains(&dictionary_bytes)
         {
             let (least, most) = DICTIONARY_BYTES.into_inner();
-            let what = format!("dictionary is {dictionary_bytes} bytes, expected 0 or {least} to {most}");
-            return Err(Error::invalid(what));
+            let detail = format!("dictionary is {dictionary_bytes} bytes, expected 0 or {least} to {most}");
+            return Err(Error::invalid(detail));
         }
         super::compression::ValueCompressor::new(options.compression, None)?;
         let (seed, id) = (rng.next_u64(), rng.next_u64());
@@ -169,6 +169,7 @@ impl Builder {
             generation: options.generation,
             ..Header::default()
         };
+        debug_assert_eq!(options.delta, options.parent != 0, "a delta has a parent, a base has none");
         let file = AtomicFile::create(fs, path)?;
         let writer = PageWriter::new(file.file().clone());
         let spill_path = names::spill(path);
@@ -192,6 +193,7 @@ impl Builder {
     /// Gives the table the access rights of the file at `path`. To be called before the first
     /// record.
     pub(crate) fn take_mode(&self, path: &Path) {
+        debug_assert_eq!(self.header.puts, 0, "no record has the rights of the new file");
         self.file.file().take_mode(path);
     }
 
@@ -251,6 +253,8 @@ impl Builder {
                 Err(error) => return Err(unreadable(error)),
             }
         }
+        let end = self.writer.position();
+        ensure!(end == offset + bytes, "a blob of {bytes} bytes takes {offset}..{end}");
         self.failed = false;
         self.header.flags |= FLAG_TAGGED;
         self.widths = Widths::Varying;
@@ -271,9 +275,10 @@ impl Builder {
     #[inline]
     fn push(&mut self, key: &[u8], stored: &[u8], tag: Tag) -> Result<()> {
         self.usable()?;
+        debug_assert!(tag != Tag::Blob || self.header.is_tagged(), "a blob has a tag");
         let hash = xxh3_64_seeded(key, self.header.seed);
         self.header.puts += 1;
-        let pushed = self.ingest.push(WaitingRecord { hash, key, stored, tag });
+        let pushed = self.ingest.push(BufferedRecord { hash, key, stored, tag });
         self.failed = pushed.is_err();
         pushed
     }
@@ -294,6 +299,8 @@ impl Builder {
         let sealed = self.ingest.seal()?;
         let spilled_bytes = sealed.spilled_bytes();
         let mut header = self.header;
+        let records = sealed.records();
+        ensure!(records == header.puts, "{records} records to sort, {} were added", header.puts);
         header.partition_bits =
             (sealed.records() / PARTITION_RECORDS_MIN).max(1).ilog2().min(PARTITION_BITS_MAX);
         // Depends on the data alone, not on memory or threads, so that equal input gives equal
@@ -339,6 +346,8 @@ impl Builder {
                 progress.advanced(stage, done, total);
             }
         })?;
+        ensure!(header.is_delta() == self.options.delta, "flags {:#x}", header.flags);
+        ensure!(header.is_delta() || header.tombstones == 0, "{} tombstones in a base", header.tombstones);
         self.writer.finish(&header)?;
         if self.replaces_store {
             // ORDER: the old manifest would contradict the new base, which has no deltas and needs

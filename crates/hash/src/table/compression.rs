@@ -8,6 +8,7 @@
 use cairn_codec::compress::{self, CompressionDictionary, Compressor, Dictionary};
 use cairn_codec::varint;
 
+use super::format::BLOB_MIN_BYTES;
 use super::options::Compression;
 use super::record::Tag;
 use crate::{Error, Result};
@@ -52,6 +53,7 @@ impl Sampler {
     /// Offers one value to the sample.
     #[inline]
     pub fn offer(&mut self, value: &[u8]) {
+        debug_assert!((value.len() as u64) < BLOB_MIN_BYTES, "blobs are not compressed");
         self.seen += 1;
         if self.seen.is_multiple_of(self.stride) && value.len() >= ZSTD_VALUE_BYTES_MIN {
             self.keep(value);
@@ -69,6 +71,7 @@ impl Sampler {
             });
             self.bytes = self.samples.iter().map(Vec::len).sum();
             self.stride *= 2;
+            debug_assert!(self.stride.is_power_of_two(), "the kept values stay evenly spaced");
         }
     }
 
@@ -114,6 +117,7 @@ impl ValueCompressor {
     /// shorter, otherwise the value itself.
     pub fn store<'a>(&'a mut self, value: &'a [u8]) -> Result<(&'a [u8], Tag)> {
         let Some(compressor) = &mut self.compressor else { return Ok((value, Tag::Raw)) };
+        debug_assert!((value.len() as u64) < BLOB_MIN_BYTES, "a reader refuses longer values");
         if value.len() < self.value_bytes_min {
             return Ok((value, Tag::Raw));
         }

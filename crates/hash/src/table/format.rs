@@ -18,13 +18,14 @@ use std::path::Path;
 use cairn_codec::checksum::xxh3_64;
 use cairn_codec::compress::Format;
 
-use super::line::SLOTS;
 use crate::{Error, Result};
 
 /// The unit of checksums and of alignment, in bytes.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 /// An index line: the size of a cache line of current processors.
 pub(crate) const LINE_BYTES: u64 = 64;
+/// Number of slots of an index line.
+pub(crate) const SLOTS: usize = 28;
 /// Values of at least this length are stored outside the records, so that records stay small and
 /// values can be streamed.
 pub(crate) const BLOB_MIN_BYTES: u64 = 32 * 1024;
@@ -42,6 +43,16 @@ pub(crate) const MAGIC: [u8; 8] = *b"CAIRNTBL";
 /// Version 1 (lines of 14 slots with 16-bit offsets) was never released.
 const VERSION: u32 = 2;
 const CHECKSUM_AT: usize = PAGE_BYTES as usize - 8;
+/// Number of fields of 8 bytes in the header after its flags.
+const WORDS: usize = 23;
+
+const _: () = assert!(PAGE_BYTES.is_power_of_two(), "pages are found by division of an offset");
+const _: () = assert!(PAGE_BYTES.is_multiple_of(LINE_BYTES), "no index line crosses a page");
+const _: () = assert!(PAGE_BYTES.is_multiple_of(PARTITION_BYTES), "no partition entry crosses a page");
+const _: () =
+    assert!(PARTITION_BYTES << PARTITION_BITS_MAX <= 2 * PAGE_BYTES, "an open reads two pages of them");
+const _: () = assert!(16 + 8 * WORDS <= CHECKSUM_AT, "the fields end before the checksum");
+const _: () = assert!(BLOB_MIN_BYTES < FIXED_BYTES_END, "a value of a fixed width is no blob");
 
 /// All keys have the same length and so have all values. Records then carry no lengths, and lines
 /// hold longer fingerprints.
@@ -51,6 +62,7 @@ pub(crate) const FLAG_TAGGED: u32 = 2;
 /// This table is a delta: its tombstones hide keys of the generations below.
 pub(crate) const FLAG_DELTA: u32 = 4;
 const FLAGS_KNOWN: u32 = FLAG_FIXED | FLAG_TAGGED | FLAG_DELTA;
+const _: () = assert!(FLAGS_KNOWN.count_ones() == 3, "each flag has a bit of its own");
 
 /// The decoded header. Offsets and lengths are in bytes; offsets count from the start of the file.
 ///
@@ -122,6 +134,7 @@ impl Header {
 
     /// Returns the number of partitions of the index.
     pub fn partitions(&self) -> u64 {
+        debug_assert!(self.partition_bits <= PARTITION_BITS_MAX, "{} bits", self.partition_bits);
         1 << self.partition_bits
     }
 
@@ -163,9 +176,12 @@ impl Header {
         ] {
             page.extend_from_slice(&word.to_le_bytes());
         }
+        debug_assert_eq!(page.len(), 16 + 8 * WORDS, "the fields that `decode` reads");
+        debug_assert_eq!(compression_of(compression_number(self.compression)), Some(self.compression));
         page.resize(CHECKSUM_AT, 0);
         let sum = xxh3_64(&page);
         page.extend_from_slice(&sum.to_le_bytes());
+        debug_assert_eq!(page.len() as u64, PAGE_BYTES);
         page
     }
 
@@ -174,29 +190,35 @@ impl Header {
         // For a file shorter than the magic number, only the existing bytes are compared.
         let begins_like_one = page.iter().zip(&MAGIC).all(|(found, expected)| found == expected);
         if page.is_empty() || !begins_like_one {
-            let what = "does not begin with CAIRNTBL".to_owned();
-            return Err(Error::Foreign { file: file.to_owned(), expected: "constant store", what });
+            let detail = "does not begin with CAIRNTBL".to_owned();
+            return Err(Error::Foreign { file: file.to_owned(), expected: "constant store", detail });
         }
         let page = page.get(..PAGE_BYTES as usize).ok_or_else(|| {
             Error::corruption(file, 0, format!("{file_bytes} bytes long, expected at least {PAGE_BYTES}"))
         })?;
-        let version = word32(page, 8);
-        if version != VERSION {
-            let what =
-                format!("format version {version}; this build reads version {VERSION}, so rebuild the table");
-            return Err(Error::Unsupported { file: file.to_owned(), what });
+        match word32(page, 8) {
+            VERSION => Header::decode_v2(file, page, file_bytes),
+            version => {
+                let detail = format!(
+                    "format version {version}; this build reads version {VERSION}, so rebuild the table"
+                );
+                Err(Error::Unsupported { file: file.to_owned(), detail })
+            }
         }
+    }
+
+    fn decode_v2(file: &Path, page: &[u8], file_bytes: u64) -> Result<Header> {
         let found = word64(page, CHECKSUM_AT);
         let expected = xxh3_64(&page[..CHECKSUM_AT]);
         if found != expected {
-            let what = format!("header checksum is {found:016x}, expected {expected:016x}");
-            return Err(Error::corruption(file, CHECKSUM_AT as u64, what));
+            let detail = format!("header checksum is {found:016x}, expected {expected:016x}");
+            return Err(Error::corruption(file, CHECKSUM_AT as u64, detail));
         }
         let word = |index: usize| word64(page, 16 + 8 * index);
         let compression = word32(page, 124);
         let Some(compression) = compression_of(compression) else {
-            let what = format!("compression {compression} is not known; 0 is none, 1 is zstd, 2 is snappy");
-            return Err(Error::Unsupported { file: file.to_owned(), what });
+            let detail = format!("compression {compression} is not known; 0 is none, 1 is zstd, 2 is snappy");
+            return Err(Error::Unsupported { file: file.to_owned(), detail });
         };
         let header = Header {
             flags: word32(page, 12),
@@ -231,12 +253,12 @@ impl Header {
 
     /// Checks that the sections follow each other without overlap and end with the file. A valid
     /// checksum does not make the header true, because it may be forged, and all later code relies
-    /// on these bounds.
-    fn check(&self, file: &Path, file_bytes: u64) -> Result<()> {
-        let wrong = |offset: u64, what: String| Err(Error::corruption(file, offset, what));
+    /// on these bounds. The writer checks its own header too.
+    pub(super) fn check(&self, file: &Path, file_bytes: u64) -> Result<()> {
+        let wrong = |offset: u64, detail: String| Err(Error::corruption(file, offset, detail));
         if self.flags & !FLAGS_KNOWN != 0 {
-            let what = format!("flags {:#x} ask for features that this build does not know", self.flags);
-            return Err(Error::Unsupported { file: file.to_owned(), what });
+            let detail = format!("flags {:#x} ask for features that this build does not know", self.flags);
+            return Err(Error::Unsupported { file: file.to_owned(), detail });
         }
         if self.file_bytes != file_bytes {
             return wrong(
@@ -272,36 +294,36 @@ impl Header {
         for (at, name, end_before, start) in sections {
             let expected = end_before.and_then(|end| end.checked_next_multiple_of(PAGE_BYTES));
             if expected != Some(start) || start > file_bytes {
-                let what = format!(
+                let detail = format!(
                     "section {name} starts at {start}, expected {expected:?} within {file_bytes} bytes"
                 );
-                return wrong(at, what);
+                return wrong(at, detail);
             }
         }
         if self.id == 0 {
             return wrong(16, "the id is 0, which no table has".to_owned());
         }
         if self.entries.div_ceil(SLOTS as u64) > self.index_lines {
-            let what = format!("{} entries do not fit {} lines of {SLOTS}", self.entries, self.index_lines);
-            return wrong(48, what);
+            let detail = format!("{} entries do not fit {} lines of {SLOTS}", self.entries, self.index_lines);
+            return wrong(48, detail);
         }
         if self.entries > self.puts || self.tombstones > self.entries {
-            let what =
+            let detail =
                 format!("{} entries, {} tombstones of {} puts", self.entries, self.tombstones, self.puts);
-            return wrong(48, what);
+            return wrong(48, detail);
         }
         if self.dictionary_bytes > 0 && self.compression != Format::Zstd {
-            let what = format!("a zstd dictionary, but the compression is {}", self.compression);
-            return wrong(136, what);
+            let detail = format!("a zstd dictionary, but the compression is {}", self.compression);
+            return wrong(136, detail);
         }
         if self.is_fixed() && self.is_tagged() {
             return wrong(12, "flags say both fixed widths and tagged records".to_owned());
         }
         if self.is_fixed() && self.key_bytes_max.saturating_add(self.value_bytes_max) >= FIXED_BYTES_END {
             let (key, value) = (self.key_bytes_max, self.value_bytes_max);
-            let what =
+            let detail =
                 format!("fixed widths of {key} and {value} bytes, expected a sum below {FIXED_BYTES_END}");
-            return wrong(168, what);
+            return wrong(168, detail);
         }
         Ok(())
     }
@@ -328,10 +350,12 @@ fn compression_of(number: u32) -> Option<Format> {
 
 /// Returns the little-endian u32 at `at`. The caller has checked the length.
 pub(crate) fn word32(bytes: &[u8], at: usize) -> u32 {
+    debug_assert!(at + 4 <= bytes.len(), "4 bytes at {at} of {}", bytes.len());
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
 
 /// Returns the little-endian u64 at `at`. The caller has checked the length.
 pub(crate) fn word64(bytes: &[u8], at: usize) -> u64 {
+    debug_assert!(at + 8 <= bytes.len(), "8 bytes at {at} of {}", bytes.len());
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
 }

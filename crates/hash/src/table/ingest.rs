@@ -13,12 +13,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_vfs::{AppendWriter, File, Fs, OpenOptions};
+use cairn_vfs::{AppendWriter, Bug, File, Fs, OpenOptions, ensure};
 
 use super::format::{PARTITION_BITS_MAX, word32, word64};
 use super::place::partition_of;
 use super::record::Tag;
-use super::sum::{RunningSum, sum_of};
+use super::running_sum::{RunningSum, sum_of};
 use crate::{Error, Result, names};
 
 const HEAD_BYTES: usize = 17;
@@ -36,7 +36,7 @@ struct Extent {
 
 /// The records of one partition in insertion order: extents first, then chunks.
 #[derive(Debug, Default)]
-struct Waiting {
+struct BufferedPartition {
     extents: Vec<Extent>,
     chunks: Vec<Vec<u8>>,
     records: u64,
@@ -46,7 +46,7 @@ struct Waiting {
 /// All records that wait to be sorted.
 #[derive(Debug)]
 pub(crate) struct Ingest {
-    waiting: Vec<Waiting>,
+    waiting: Vec<BufferedPartition>,
     chunk_bytes: usize,
     memory_bytes: u64,
     memory_bytes_max: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Ingest {
 
 /// One waiting record, borrowed from its source.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WaitingRecord<'a> {
+pub(crate) struct BufferedRecord<'a> {
     pub hash: u64,
     pub key: &'a [u8],
     pub stored: &'a [u8],
@@ -71,7 +71,7 @@ impl Ingest {
         // Each partition has a partly filled chunk. Together these must stay well below the limit.
         let chunk_bytes = (memory_bytes_max as usize / PARTITIONS / 4).clamp(4096, CHUNK_BYTES_MAX);
         let mut waiting = Vec::new();
-        waiting.resize_with(PARTITIONS, Waiting::default);
+        waiting.resize_with(PARTITIONS, BufferedPartition::default);
         Ingest {
             waiting,
             chunk_bytes,
@@ -85,7 +85,7 @@ impl Ingest {
 
     /// Adds one record. Errors: the spill file cannot be written; a key or value has 4 GiB or more.
     #[inline]
-    pub fn push(&mut self, record: WaitingRecord<'_>) -> Result<()> {
+    pub fn push(&mut self, record: BufferedRecord<'_>) -> Result<()> {
         let bytes = HEAD_BYTES + record.key.len() + record.stored.len();
         let (Ok(key_bytes), Ok(stored_bytes)) =
             (u32::try_from(record.key.len()), u32::try_from(record.stored.len()))
@@ -104,6 +104,7 @@ impl Ingest {
         waiting.records += 1;
         waiting.bytes += bytes as u64;
         if let Some(chunk) = waiting.chunks.last_mut() {
+            debug_assert!(chunk.capacity() - chunk.len() >= bytes, "a chunk never grows");
             chunk.extend_from_slice(&record.hash.to_le_bytes());
             chunk.extend_from_slice(&key_bytes.to_le_bytes());
             chunk.extend_from_slice(&stored_bytes.to_le_bytes());
@@ -120,6 +121,7 @@ impl Ingest {
         if self.memory_bytes + bytes as u64 > self.memory_bytes_max {
             self.spill()?;
         }
+        debug_assert!(bytes >= record_bytes, "a record lies in one chunk");
         self.memory_bytes += bytes as u64;
         self.waiting[partition].chunks.push(Vec::with_capacity(bytes));
         Ok(())
@@ -140,10 +142,21 @@ impl Ingest {
             }
             let bytes = spill.position() - offset;
             if bytes > 0 {
+                debug_assert!(
+                    waiting.extents.last().is_none_or(|last| last.offset + last.bytes <= offset),
+                    "extents ascend in insertion order"
+                );
                 waiting.extents.push(Extent { offset, bytes, sum: sum.take() });
             }
         }
         self.memory_bytes = 0;
+        debug_assert!(
+            self.waiting.iter().all(|waiting| {
+                waiting.chunks.is_empty()
+                    && waiting.extents.iter().map(|extent| extent.bytes).sum::<u64>() == waiting.bytes
+            }),
+            "all records are in the file"
+        );
         Ok(())
     }
 
@@ -175,7 +188,7 @@ pub(crate) fn temporary_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<AppendWrit
 /// The complete records of a build, by partition.
 #[derive(Debug)]
 pub(crate) struct Sealed {
-    waiting: Vec<Waiting>,
+    waiting: Vec<BufferedPartition>,
     spill: Option<Arc<dyn File>>,
     /// For errors: the file no longer has a name.
     spill_path: PathBuf,
@@ -201,6 +214,7 @@ impl Sealed {
 
     /// Returns the size of the largest of `1 << bits` final partitions.
     pub fn bytes_max(&self, bits: u32) -> u64 {
+        debug_assert!(bits <= PARTITION_BITS_MAX, "{bits} bits");
         self.waiting
             .chunks(PARTITIONS >> bits)
             .map(|group| group.iter().map(|waiting| waiting.bytes).sum())
@@ -212,21 +226,25 @@ impl Sealed {
     /// in insertion order.
     pub fn load(&self, index: usize, bits: u32) -> Result<Segments<'_>> {
         let mut segments = Segments { owned: Vec::new(), borrowed: Vec::new(), records: 0 };
+        debug_assert!(index < 1 << bits, "partition {index} of {}", 1 << bits);
         let group = PARTITIONS >> bits;
+        let mut expected = 0;
         for waiting in self.waiting.iter().skip(index * group).take(group) {
             segments.records += waiting.records as usize;
+            expected += waiting.bytes;
             for extent in &waiting.extents {
+                let Some(spill) = &self.spill else {
+                    return Err(Bug::new("an extent without a spill file").into());
+                };
                 let mut bytes = vec![0; extent.bytes as usize];
-                if let Some(spill) = &self.spill {
-                    spill.read_exact_at(&mut bytes, extent.offset)?;
-                }
+                spill.read_exact_at(&mut bytes, extent.offset)?;
                 let found = sum_of(&bytes);
                 if found != extent.sum {
-                    let what = format!(
+                    let detail = format!(
                         "{} bytes of the temporary file have checksum {found:016x}, expected {:016x}",
                         extent.bytes, extent.sum
                     );
-                    return Err(Error::corruption(&self.spill_path, extent.offset, what));
+                    return Err(Error::corruption(&self.spill_path, extent.offset, detail));
                 }
                 segments.owned.push(bytes);
             }
@@ -234,6 +252,8 @@ impl Sealed {
             // hashes, so the order between them does not matter.
             segments.borrowed.extend(waiting.chunks.iter().map(Vec::as_slice));
         }
+        let found = segments.bytes();
+        ensure!(found == expected, "{found} bytes of records in partition {index}, {expected} were added");
         Ok(segments)
     }
 }
@@ -248,7 +268,14 @@ pub(crate) struct Segments<'a> {
 }
 
 impl Segments<'_> {
+    /// Returns the size of all records.
+    fn bytes(&self) -> u64 {
+        let owned = self.owned.iter().map(|segment| segment.len() as u64);
+        owned.chain(self.borrowed.iter().map(|segment| segment.len() as u64)).sum()
+    }
+
     fn segment(&self, index: usize) -> &[u8] {
+        debug_assert!(index < self.owned.len() + self.borrowed.len(), "segment {index}");
         match self.owned.get(index) {
             Some(bytes) => bytes,
             None => self.borrowed.get(index - self.owned.len()).copied().unwrap_or_default(),
@@ -265,18 +292,21 @@ impl Segments<'_> {
                 places.push((word64(bytes, at), (index as u64) << 40 | at as u64));
                 at += HEAD_BYTES + word32(bytes, at + 8) as usize + word32(bytes, at + 12) as usize;
             }
+            debug_assert_eq!(at, bytes.len(), "segments hold whole records");
+            debug_assert!(at < 1 << 40, "a place has 40 bits for the offset");
         }
         places
     }
 
     /// Returns the record at a place that [`Segments::places`] returned.
-    pub fn record(&self, place: u64) -> WaitingRecord<'_> {
+    pub fn record(&self, place: u64) -> BufferedRecord<'_> {
         let bytes = self.segment((place >> 40) as usize);
         let at = (place & ((1 << 40) - 1)) as usize;
         let key_start = at + HEAD_BYTES;
         let stored_start = key_start + word32(bytes, at + 8) as usize;
         let end = stored_start + word32(bytes, at + 12) as usize;
-        WaitingRecord {
+        debug_assert!(end <= bytes.len(), "a record that ends at {end} of {}", bytes.len());
+        BufferedRecord {
             hash: word64(bytes, at),
             key: bytes.get(key_start..stored_start).unwrap_or_default(),
             stored: bytes.get(stored_start..end).unwrap_or_default(),

@@ -20,11 +20,9 @@
 //! default fill, one search in a hundred reads a second line.
 
 use super::format::LINE_BYTES;
+pub(crate) use super::format::SLOTS;
 use super::place::Fingerprint;
 use crate::simd::{equal_firsts, equal_seconds, sum_first};
-
-/// Number of slots of a line.
-pub(crate) const SLOTS: usize = 28;
 
 /// The encoded form of a line.
 pub(crate) type LineBytes = [u8; LINE_BYTES as usize];
@@ -45,6 +43,11 @@ const SHIFT_AT: u32 = 20;
 const BASE_AT: u32 = 25;
 const STATE_HOME: u64 = SLOTS as u64 + 1;
 const STATE_PASSING: u64 = SLOTS as u64 + 2;
+
+const _: () = assert!(FIRSTS_AT + SLOTS == LINE_BYTES as usize, "head, seconds and firsts fill a line");
+const _: () = assert!(STATE_PASSING < 32, "the state has five bits");
+const _: () = assert!(STATE_AT + 5 == SHIFT_AT && SHIFT_AT + 5 == BASE_AT, "fields of five bits");
+const _: () = assert!(BASE_END == 1 << (64 - BASE_AT), "the base takes the rest of the head");
 
 /// Whether the line passed entries on to later lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +98,7 @@ impl<'a> Line<'a> {
 
     /// Returns the number of slots before the first own entry of `quarter`, 1 to 3.
     fn quarter_start(self, quarter: u32) -> u32 {
+        debug_assert!((1..=3).contains(&quarter), "quarter {quarter}, expected 1 to 3");
         (self.head << 5 >> (5 * quarter)) as u32 & 31
     }
 
@@ -102,6 +106,7 @@ impl<'a> Line<'a> {
     /// fixed widths.
     #[inline(always)]
     pub fn record(self, slot: usize) -> u64 {
+        debug_assert!(slot < SLOTS, "slot {slot} of a line");
         self.base() + (sum_first(self.bytes, slot) << self.shift())
     }
 
@@ -120,6 +125,7 @@ impl<'a> Line<'a> {
     /// fixed widths.
     #[inline(always)]
     pub fn record_bytes(self, slot: usize) -> u64 {
+        debug_assert!(slot < SLOTS, "slot {slot} of a line");
         u64::from(self.bytes[SECONDS_AT + slot.min(SLOTS - 1)]) << self.shift()
     }
 
@@ -147,6 +153,7 @@ impl<'a> Line<'a> {
     #[inline(always)]
     fn equal<const FIXED: bool>(self, fingerprint: Fingerprint) -> u32 {
         let first = equal_firsts(self.bytes, fingerprint.first());
+        debug_assert_eq!(first >> SLOTS, 0, "a bit for each slot");
         if FIXED { first & equal_seconds(self.bytes, fingerprint.second()) } else { first }
     }
 
@@ -168,6 +175,7 @@ impl<'a> Line<'a> {
 
     /// Returns the first ten bits of the fingerprint in the last slot, which is at home here.
     fn last_own(self) -> u32 {
+        debug_assert_eq!(self.state(), STATE_HOME, "only then the last slot is at home here");
         let last = SLOTS as u32 - 1;
         let quarter = (1..4).filter(|&quarter| self.quarter_start(quarter) <= last).count() as u32;
         quarter << 8 | u32::from(self.bytes[FIRSTS_AT + SLOTS - 1])
@@ -207,9 +215,7 @@ pub(crate) struct LineBuilder<'a> {
 impl LineBuilder<'_> {
     /// Encodes the line.
     pub fn encode(&self) -> LineBytes {
-        debug_assert!(
-            self.base < BASE_END && self.shift < 32 && self.seconds.len() == self.fingerprints.len()
-        );
+        self.assert_invariants();
         let state = match self.overflow {
             Overflow::None => self.fingerprints.len() as u64,
             Overflow::Home => STATE_HOME,
@@ -227,7 +233,35 @@ impl LineBuilder<'_> {
         for (first, (print, _)) in bytes[FIRSTS_AT..].iter_mut().zip(self.fingerprints) {
             *first = print.first();
         }
+        let line = Line::new(&bytes);
+        debug_assert_eq!(line.problem(), None, "a reader accepts the line");
+        debug_assert_eq!((line.base(), line.shift()), (self.base, self.shift));
+        debug_assert_eq!(line.count(), self.fingerprints.len());
         bytes
+    }
+
+    /// Checks the content that a search relies on.
+    fn assert_invariants(&self) {
+        let prints = self.fingerprints;
+        debug_assert!(self.base < BASE_END, "base {}", self.base);
+        debug_assert!(self.shift < 32, "unit shift {}", self.shift);
+        debug_assert!(prints.len() <= SLOTS, "{} entries in a line", prints.len());
+        debug_assert_eq!(self.seconds.len(), prints.len());
+        // A search for a key at home here begins at its quarter, after the entries of earlier
+        // lines.
+        debug_assert!(prints.is_sorted_by_key(|(_, own)| *own), "own entries come last");
+        debug_assert!(
+            prints.iter().filter(|(_, own)| *own).is_sorted_by_key(|(print, _)| print.first_ten()),
+            "own entries ascend"
+        );
+        // A search goes on only from a full line.
+        let is_full = prints.len() == SLOTS;
+        let ends_own = prints.last().is_some_and(|(_, own)| *own);
+        match self.overflow {
+            Overflow::None => {}
+            Overflow::Home => debug_assert!(is_full && ends_own, "{} entries were passed on", prints.len()),
+            Overflow::Passing => debug_assert!(is_full && !ends_own, "{} entries", prints.len()),
+        }
     }
 }
 
@@ -276,7 +310,7 @@ mod tests {
     /// Goal: a search continues to the next line exactly if entries were passed on. Method: full
     /// lines of own entries and of entries from earlier lines.
     #[test]
-    fn full_lines_send_on() {
+    fn full_lines_continue_in_the_next_line() {
         let encode = |own: bool, overflow| {
             let prints: Vec<_> = (0..SLOTS as u64).map(|n| (print(n / 10, n, 0), own)).collect();
             let seconds = &[1; SLOTS];
@@ -315,7 +349,7 @@ mod tests {
     /// Goal: heads that no builder writes are reported. Method: a state out of range, and quarters
     /// out of range or out of order.
     #[test]
-    fn impossible_heads() {
+    fn impossible_line_heads_are_reported() {
         for (head, sound) in
             [(0u64, true), (31 << 15, false), (5 | 3 << 5, false), (4 << 10 | 3 << 15, false)]
         {

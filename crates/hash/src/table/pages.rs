@@ -21,6 +21,7 @@ use super::format::{Header, PAGE_BYTES, word64};
 use crate::{Error, Result};
 
 const SUMS_PER_PAGE: u64 = PAGE_BYTES / 8;
+const _: () = assert!(SUMS_PER_PAGE * 8 == PAGE_BYTES, "no checksum crosses a page");
 
 /// One level of checksums: consecutive pages of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,7 @@ fn levels(header: &Header) -> Vec<Level> {
     loop {
         let pages = covered.div_ceil(SUMS_PER_PAGE).max(1);
         levels.push(Level { first_page, pages });
+        debug_assert!(levels.len() <= 8, "each level is 512 times smaller than the one below");
         if pages == 1 {
             return levels;
         }
@@ -58,6 +60,7 @@ pub(crate) fn build_tree(leaf_sums: Vec<u64>, mut write: impl FnMut(&[u8]) -> Re
             let (here, later) = rest.split_at(rest.len().min(SUMS_PER_PAGE as usize));
             page.clear();
             page.extend(here.iter().flat_map(|sum| sum.to_le_bytes()));
+            debug_assert!(page.len() as u64 <= PAGE_BYTES);
             page.resize(PAGE_BYTES as usize, 0);
             write(&page)?;
             above.push(xxh3_64(&page));
@@ -66,6 +69,7 @@ pub(crate) fn build_tree(leaf_sums: Vec<u64>, mut write: impl FnMut(&[u8]) -> Re
                 break;
             }
         }
+        debug_assert_eq!(above.len() as u64, (sums.len() as u64).div_ceil(SUMS_PER_PAGE).max(1));
         sums = above;
         if let [root] = sums[..] {
             return Ok(root);
@@ -89,8 +93,8 @@ impl PageChecker {
         let levels = levels(header);
         let end = levels.last().map_or(0, |top| top.first_page + top.pages);
         if end.checked_mul(PAGE_BYTES) != Some(header.file_bytes) {
-            let what = format!("checksums end at page {end}, but the file at byte {}", header.file_bytes);
-            return Err(Error::corruption(file, 144, what));
+            let detail = format!("checksums end at page {end}, but the file at byte {}", header.file_bytes);
+            return Err(Error::corruption(file, 144, detail));
         }
         let fill = if trusted { u64::MAX } else { 0 };
         let mut sound = Vec::new();
@@ -114,6 +118,7 @@ impl PageChecker {
     }
 
     fn remember(&self, page: u64) {
+        debug_assert!((page >> 6) < self.sound.len() as u64, "page {page}");
         if let Some(word) = self.sound.get((page >> 6) as usize) {
             word.fetch_or(1 << (page & 63), Ordering::Relaxed);
         }
@@ -149,13 +154,14 @@ impl PageChecker {
     /// Verifies `content`, which was read from `page`, against the checksums in `bytes`. Does not
     /// remember the result.
     pub fn check_bytes(&self, file: &Path, bytes: Window<'_>, page: u64, content: &[u8]) -> Result<()> {
+        debug_assert!(page > 0, "the header has a checksum of its own");
         let expected = self.expected(file, bytes, page)?;
         let found = xxh3_64(content);
         if found == expected && content.len() as u64 == PAGE_BYTES {
             return Ok(());
         }
-        let what = format!("the page has checksum {found:016x}, expected {expected:016x}");
-        Err(Error::corruption(file, page * PAGE_BYTES, what))
+        let detail = format!("the page has checksum {found:016x}, expected {expected:016x}");
+        Err(Error::corruption(file, page * PAGE_BYTES, detail))
     }
 }
 
@@ -192,7 +198,7 @@ mod tests {
     /// page. Method: numbers around one, two and three levels; each level compared with the
     /// checksums of the pages of the level below.
     #[test]
-    fn trees_of_all_heights() {
+    fn checksum_trees_of_all_heights() {
         for count in [0, 1, 511, 512, 513, 1024, 512 * 512, 512 * 512 + 1] {
             let leaves: Vec<u64> = (0..count).map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
             let mut tree = Vec::new();
@@ -230,7 +236,7 @@ mod tests {
     /// Goal: a huge sparse file causes an error instead of aborting the process. Method: a file so
     /// long that its bits exceed the address space of any machine.
     #[test]
-    fn lengths_without_memory() {
+    fn implausible_lengths_are_not_allocated() {
         let refused = PageChecker::new(Path::new("t"), &header_of(1 << 51), false).unwrap_err();
         assert!(matches!(&refused, Error::Vfs(error) if error.kind() == ErrorKind::Io), "{refused}");
         assert_eq!(PageChecker::new(Path::new("t"), &header_of(100), false).unwrap().sound.len(), 2);

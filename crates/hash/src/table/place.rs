@@ -65,6 +65,7 @@ impl Default for Partitions {
 impl Partitions {
     /// Returns the partitions in order.
     pub fn as_slice(&self) -> &[Partition] {
+        debug_assert_eq!(usize::from(self.last) + 1, 1 << self.bits, "a power of two");
         &self.all[..=usize::from(self.last)]
     }
 
@@ -73,6 +74,7 @@ impl Partitions {
     pub fn find(&self, hash: u64) -> (&Partition, Place) {
         let digits = hash.rotate_left(self.bits);
         let partition = &self.all[usize::from(digits as u8 & self.last)];
+        debug_assert!(partition.home_lines > 0, "a partition that `decode` has read");
         (partition, Place::new(digits, partition.home_lines))
     }
 
@@ -84,6 +86,7 @@ impl Partitions {
             last: (header.partitions() - 1) as u8,
             ..Partitions::default()
         };
+        debug_assert_eq!(bytes.len() as u64, header.partitions() * PARTITION_BYTES);
         let mut found = 0;
         let (mut line, mut data) = (0u64, header.data_offset);
         let entries = bytes.chunks_exact(PARTITION_BYTES as usize).take(header.partitions() as usize);
@@ -95,22 +98,23 @@ impl Partitions {
                 data_start: word64(entry, 16),
                 data_bytes: word64(entry, 24),
             };
+            debug_assert_eq!(partition.encode()[..], *entry, "decoded as it is encoded");
             let at = header.partitions_offset + index as u64 * PARTITION_BYTES;
             if partition.first_line != line || partition.data_start != data || partition.home_lines == 0 {
-                let what = format!(
+                let detail = format!(
                     "partition {index} has {} home lines from line {} and data from {}, expected at least one from line {line} and data from {data}",
                     partition.home_lines, partition.first_line, partition.data_start
                 );
-                return Err(Error::corruption(file, at, what));
+                return Err(Error::corruption(file, at, detail));
             }
             // A builder does not fill the home lines completely, so the entries that they pass on
             // never need as many lines again.
             if partition.tail_lines > partition.home_lines {
-                let what = format!(
+                let detail = format!(
                     "partition {index} has {} tail lines, expected at most its {} home lines",
                     partition.tail_lines, partition.home_lines
                 );
-                return Err(Error::corruption(file, at, what));
+                return Err(Error::corruption(file, at, detail));
             }
             line += u64::from(partition.home_lines) + u64::from(partition.tail_lines);
             data = data.saturating_add(partition.data_bytes);
@@ -121,13 +125,13 @@ impl Partitions {
             || line != header.index_lines
             || data != header.data_offset + header.data_bytes
         {
-            let what = format!(
+            let detail = format!(
                 "{found} partitions with {line} lines and data up to {data}, but the header says {} with {} up to {}",
                 header.partitions(),
                 header.index_lines,
                 header.data_offset + header.data_bytes
             );
-            return Err(Error::corruption(file, header.partitions_offset, what));
+            return Err(Error::corruption(file, header.partitions_offset, detail));
         }
         Ok(partitions)
     }
@@ -150,6 +154,7 @@ impl Place {
     #[inline(always)]
     pub fn new(digits: u64, home_lines: u32) -> Place {
         let product = u128::from(digits) * u128::from(home_lines);
+        debug_assert!(product >> 64 < u128::from(home_lines), "home within {home_lines} lines");
         Place { home: (product >> 64) as u32, fingerprint: Fingerprint::new(product as u64) }
     }
 }
@@ -193,5 +198,6 @@ impl Fingerprint {
 /// Returns the number of the partition of `hash` among `1 << partition_bits`.
 #[inline]
 pub(crate) fn partition_of(hash: u64, partition_bits: u32) -> usize {
+    debug_assert!(partition_bits <= PARTITION_BITS_MAX, "{partition_bits} bits");
     (hash.rotate_left(partition_bits) & ((1 << partition_bits) - 1)) as usize
 }

@@ -32,6 +32,7 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
     pub fn new(reader: &'a Reader, hash: u64) -> Result<Self> {
         let (partition, place) = reader.partitions.find(hash);
         let line_number = partition.first_line + u64::from(place.home);
+        debug_assert!(place.home < partition.home_lines);
         let line = line_at(reader, line_number)?;
         Ok(Probe {
             line,
@@ -57,6 +58,7 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
             if self.matches != 0 {
                 self.slot = self.matches.trailing_zeros() as usize;
                 self.matches &= self.matches - 1;
+                debug_assert!(self.distance <= DISTANCE_MAX && self.line_number < self.line_end);
                 let record = self.record(reader, self.slot);
                 if record >= self.data_bytes {
                     return Err(self.bad_line(reader));
@@ -93,6 +95,7 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
 
     #[inline]
     fn record(&self, reader: &Reader, slot: usize) -> u64 {
+        debug_assert_eq!(FIXED, reader.header.is_fixed());
         if FIXED {
             self.line.base() + slot as u64 * (reader.header.key_bytes_max + reader.header.value_bytes_max)
         } else {
@@ -110,6 +113,7 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
 /// Returns index line `number`, from a verified page.
 #[inline]
 pub(crate) fn line_at(reader: &Reader, number: u64) -> Result<Line<'_>> {
+    debug_assert!(number < reader.header.index_lines, "line {number}");
     let offset = reader.header.index_offset + number * LINE_BYTES;
     let window = reader.window();
     reader.checker.ensure(&reader.path, window, offset / PAGE_BYTES)?;

@@ -13,7 +13,7 @@ use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::compress::{DecompressionDictionary, Dictionary};
 use cairn_vfs::{Advice, File, Fs, Load, LoadReport, Map, OpenOptions, StdFs};
 
-use super::fast::{Kind, Stored, for_kind};
+use super::fast_path::{Kind, Stored, for_kind};
 use super::format::{Header, LINE_BYTES, MAGIC, PAGE_BYTES, PARTITION_BYTES};
 use super::line::LineBytes;
 use super::options::{Mode, ReaderOptions, Trust};
@@ -23,7 +23,6 @@ use super::probe::Probe;
 use super::record::{RecordHead, Tag};
 use super::source::{self, Scratch};
 use super::stats::TableInfo;
-use super::stream::ValueReader;
 use crate::{Error, Result};
 
 /// Larger files are mapped without read-ahead. In a smaller file, the read-ahead of the first cold
@@ -108,8 +107,9 @@ impl Reader {
             Mode::Pread => (source::read_tail(&*file, &header)?, header.index_offset),
         };
         if map.len() as u64 != file_bytes - map_start {
-            let what = format!("the length of the file changed while it was opened, from {file_bytes} bytes");
-            return Err(Error::corruption(path, file_bytes, what));
+            let detail =
+                format!("the length of the file changed while it was opened, from {file_bytes} bytes");
+            return Err(Error::corruption(path, file_bytes, detail));
         }
         // ORDER: a file that cannot be mapped is refused before memory is allocated for its pages.
         let checker = PageChecker::new(path, &header, options.trust == Trust::Unchecked)?;
@@ -122,6 +122,7 @@ impl Reader {
             Load::None => None,
             load => Some(map.load(0..map.len(), load)),
         };
+        debug_assert!(header.index_offset >= map_start, "the index is in memory in every mode");
         let index_start = (header.index_offset - map_start) as usize;
         let index = map.slice(index_start..index_start + (header.index_lines * LINE_BYTES) as usize);
         let data_end = if map_start == 0 { header.data_offset + header.data_bytes } else { 0 };
@@ -155,6 +156,8 @@ impl Reader {
             Mode::Mmap if options.trust == Trust::Unchecked => Kind::PlainTrusted,
             Mode::Mmap => Kind::Plain,
         };
+        debug_assert_eq!(reader.kind == Kind::Read, reader.file.is_some());
+        debug_assert_eq!(reader.lines().len() as u64, reader.header.index_lines);
         Ok(reader)
     }
 
@@ -169,6 +172,7 @@ impl Reader {
         let bytes = self.header.partitions() * PARTITION_BYTES;
         let bytes = self.checked_range(self.header.partitions_offset, bytes)?;
         self.partitions = Partitions::decode(&self.path, &self.header, bytes)?;
+        debug_assert_eq!(self.partitions.as_slice().len() as u64, self.header.partitions());
         Ok(())
     }
 
@@ -262,17 +266,9 @@ impl Reader {
         Ok(self.find_any(key, self.hash(key))?.is_some_and(|found| found.tag != Tag::Tombstone))
     }
 
-    /// Returns a stream over the value of `key`, for values that should not be in memory as a
-    /// whole.
-    pub fn get_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
-        match self.find_any(key, self.hash(key))? {
-            Some(found) if found.tag != Tag::Tombstone => ValueReader::new(self, found).map(Some),
-            _ => Ok(None),
-        }
-    }
-
     /// Returns the number of keys that a lookup finds. Tombstones of a delta do not count.
     pub fn len(&self) -> u64 {
+        debug_assert!(self.header.tombstones <= self.header.entries, "checked at open");
         self.header.entries - self.header.tombstones
     }
 
@@ -332,9 +328,10 @@ impl Reader {
     pub(crate) fn checked_range(&self, offset: u64, bytes: u64) -> Result<&[u8]> {
         let window = self.window();
         let Some(range) = window.range(offset, bytes) else {
-            let what = format!("{bytes} bytes expected here, but the file has {}", self.header.file_bytes);
-            return Err(Error::corruption(&self.path, offset, what));
+            let detail = format!("{bytes} bytes expected here, but the file has {}", self.header.file_bytes);
+            return Err(Error::corruption(&self.path, offset, detail));
         };
+        debug_assert_eq!(range.len() as u64, bytes);
         if bytes > 0 {
             for page in offset / PAGE_BYTES..=(offset + bytes - 1) / PAGE_BYTES {
                 self.checker.ensure(&self.path, window, page)?;
@@ -370,6 +367,7 @@ impl Reader {
 
     #[inline(never)]
     fn find_completely(&self, key: &[u8], hash: u64) -> Result<Option<Found>> {
+        debug_assert!(self.is_mapped());
         if self.header.is_fixed() {
             if key.len() as u64 != self.header.key_bytes_max {
                 return Ok(None);
@@ -401,6 +399,7 @@ impl Reader {
     pub(crate) fn match_mapped<const FIXED: bool>(&self, start: u64, key: &[u8]) -> Result<Option<Found>> {
         let (window, path) = (self.window(), &self.path);
         let (page, data_end) = (start / PAGE_BYTES, self.header.data_offset + self.header.data_bytes);
+        debug_assert!((self.header.data_offset..data_end).contains(&start), "a probe checks {start}");
         self.checker.ensure(path, window, page)?;
         let head = if FIXED {
             let (key_bytes, stored_bytes) = (self.header.key_bytes_max, self.header.value_bytes_max);

@@ -24,6 +24,10 @@ pub(crate) enum Tag {
     Blob = 3,
 }
 
+const _: () = assert!(Tag::Raw as u8 == 0 && Tag::Compressed as u8 == 1, "part of the format");
+const _: () = assert!(Tag::Tombstone as u8 == 2 && Tag::Blob as u8 == 3, "part of the format");
+const _: () = assert!(RecordHead::BYTES_MAX == 2 * varint::MAX_BYTES);
+
 impl Tag {
     /// Returns the tag with these two bits.
     #[inline]
@@ -77,11 +81,21 @@ impl RecordHead {
 
 /// Appends a record to `data`. `tagged` selects the form of the head.
 pub(crate) fn encode(data: &mut Vec<u8>, key: &[u8], stored: &[u8], tag: Tag, tagged: bool) {
+    debug_assert!(tagged || tag == Tag::Raw, "{tag:?} in a table whose records have no tags");
+    debug_assert!(tag != Tag::Tombstone || stored.is_empty(), "a tombstone with a value");
+    debug_assert!(tag != Tag::Blob || decode_blob(stored).is_some(), "a blob without its place");
+    let start = data.len();
     let token = if tagged { (stored.len() as u64) << 2 | tag as u64 } else { stored.len() as u64 };
     varint::push(key.len() as u64, data);
     varint::push(token, data);
+    let head_bytes = data.len() - start;
     data.extend_from_slice(key);
     data.extend_from_slice(stored);
+    debug_assert_eq!(
+        RecordHead::decode(&data[start..], tagged),
+        Some(RecordHead { key_bytes: key.len() as u64, stored_bytes: stored.len() as u64, tag, head_bytes }),
+        "decoded as it is encoded"
+    );
 }
 
 /// Encodes the location of a blob: its offset in the file and its length.
@@ -89,6 +103,7 @@ pub(crate) fn encode_blob(offset: u64, len: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&offset.to_le_bytes());
     bytes[8..].copy_from_slice(&len.to_le_bytes());
+    debug_assert_eq!(decode_blob(&bytes), Some((offset, len)));
     bytes
 }
 

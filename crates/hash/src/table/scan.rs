@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::format::PAGE_BYTES;
+use cairn_vfs::Bug;
+
+use super::format::{PAGE_BYTES, SLOTS};
 use super::place::Partition;
 use super::probe::line_at;
 use super::reader::{Found, Reader};
@@ -118,11 +120,11 @@ impl<'a> Records<'a> {
                 continue;
             }
             let line = line_at(table, partition.first_line + self.line)?;
-            if let Some(what) = line.problem() {
+            if let Some(detail) = line.problem() {
                 let at = table.header.index_offset + 64 * (partition.first_line + self.line);
-                return Err(Error::corruption(&table.path, at, what));
+                return Err(Error::corruption(&table.path, at, detail));
             }
-            if self.slot == line.count() {
+            if self.slot >= line.count() {
                 (self.line, self.slot) = (self.line + 1, 0);
                 continue;
             }
@@ -141,13 +143,14 @@ impl<'a> Records<'a> {
         if found == expected {
             return Ok(None);
         }
-        let what = format!("found {found} entries, but the header says {expected}");
-        Err(Error::corruption(&table.path, 48, what))
+        let detail = format!("found {found} entries, but the header says {expected}");
+        Err(Error::corruption(&table.path, 48, detail))
     }
 
     /// Reads the record at `offset` in the data of `partition`.
     fn read(&mut self, partition: &Partition, offset: u64) -> Result<Record<'a>> {
         let table = self.table;
+        debug_assert!(self.read <= table.header.index_lines * SLOTS as u64, "{} records", self.read);
         let start = partition.data_start + offset;
         let limit = partition.data_start + partition.data_bytes;
         if offset >= partition.data_bytes {
@@ -227,6 +230,9 @@ impl<'a> Records<'a> {
             self.scratch.read(table, &**file, offset, end - offset)?;
             self.ready = (offset, end);
         }
-        Ok(Cow::Owned(self.scratch.range(offset, bytes).unwrap_or_default().to_vec()))
+        let Some(found) = self.scratch.range(offset, bytes) else {
+            return Err(Bug::new(format!("{bytes} bytes at {offset} of {:?}", self.ready)).into());
+        };
+        Ok(Cow::Owned(found.to_vec()))
     }
 }

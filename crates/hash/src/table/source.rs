@@ -58,9 +58,9 @@ impl Scratch {
         let start = offset / PAGE_BYTES * PAGE_BYTES;
         let end = offset.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(PAGE_BYTES));
         let Some(end) = end.filter(|&end| end <= table.header.index_offset) else {
-            let what =
+            let detail =
                 format!("{bytes} bytes expected here, but the data ends at {}", table.header.index_offset);
-            return Err(Error::corruption(&table.path, offset, what));
+            return Err(Error::corruption(&table.path, offset, detail));
         };
         self.start = start;
         self.bytes.resize((end - start) as usize, 0);
@@ -71,6 +71,8 @@ impl Scratch {
                 table.checker.check_bytes(&table.path, table.window(), page, content)?;
             }
         }
+        debug_assert!(self.bytes.len() as u64 % PAGE_BYTES == 0, "whole pages were verified");
+        debug_assert!(self.range(offset, bytes).is_some());
         Ok(())
     }
 }
@@ -127,6 +129,7 @@ impl Reader {
         scratch: &mut Scratch,
     ) -> Result<Option<Found>> {
         let data_end = self.header.data_offset + self.header.data_bytes;
+        debug_assert!(start < data_end, "a probe checks {start}");
         let head_and_key = (RecordHead::BYTES_MAX + key.len()) as u64;
         let likely = if likely <= READ_BYTES_MAX { likely.max(head_and_key) } else { head_and_key };
         scratch.read(self, file, start, likely.min(data_end - start).max(1))?;
@@ -196,6 +199,7 @@ impl Reader {
             value.extend_from_slice(window);
             offset += count;
         }
+        debug_assert_eq!(offset, end);
         Ok(())
     }
 }

@@ -133,7 +133,7 @@ mod tests {
     /// Goal: the text uses singular and plural correctly, and names the compression as the option
     /// does.
     #[test]
-    fn one_is_no_plural() {
+    fn counts_of_one_are_singular() {
         let mut info = TableInfo {
             path: PathBuf::from("t"),
             id: 1,

@@ -3,11 +3,13 @@
 
 use std::io::{self, Read};
 
+use cairn_vfs::Bug;
+
 use super::format::PAGE_BYTES;
 use super::reader::{Found, Reader};
 use super::record::Tag;
 use super::source::Scratch;
-use crate::Result;
+use crate::{Error, Result};
 
 /// Size of one refill of the buffer.
 const WINDOW_BYTES: u64 = 64 * PAGE_BYTES;
@@ -29,6 +31,7 @@ enum State {
 
 impl<'a> ValueReader<'a> {
     pub(crate) fn new(table: &'a Reader, found: Found) -> Result<Self> {
+        debug_assert_ne!(found.tag, Tag::Tombstone, "a deleted key has no value");
         let in_file =
             |offset, left| State::InFile { offset, left, scratch: Scratch::default(), ready: (0, 0) };
         let state = match found.tag {
@@ -56,8 +59,18 @@ impl<'a> ValueReader<'a> {
 }
 
 impl Reader {
+    /// Returns a stream over the value of `key`, for values that should not be in memory as a
+    /// whole.
+    pub fn get_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
+        match self.find_any(key, self.hash(key))? {
+            Some(found) if found.tag != Tag::Tombstone => ValueReader::new(self, found).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Returns the stored form of a small value.
     fn stored(&self, found: Found) -> Result<Vec<u8>> {
+        debug_assert!(matches!(found.tag, Tag::Blob | Tag::Compressed), "{:?} is no small form", found.tag);
         let Some(file) = &self.file else {
             return Ok(self.checked_range(found.start, found.bytes)?.to_vec());
         };
@@ -92,6 +105,10 @@ impl Read for ValueReader<'_> {
                 scratch.range(*offset, count).unwrap_or_default()
             }
         };
+        if bytes.len() as u64 != count {
+            let bug = Bug::new(format!("{} bytes of a value, expected {count}", bytes.len()));
+            return Err(io::Error::other(Error::from(bug)));
+        }
         buf[..bytes.len()].copy_from_slice(bytes);
         *offset += bytes.len() as u64;
         *left -= bytes.len() as u64;

@@ -11,12 +11,12 @@ use super::*;
 use crate::Error;
 
 mod compression;
-mod crowded;
-mod fill;
+mod equal_hashes;
+mod fill_stats;
+mod fixed_widths;
 mod forged;
 mod page_edges;
 mod resources;
-mod widths;
 
 type Model = HashMap<Vec<u8>, Vec<u8>>;
 
@@ -128,7 +128,7 @@ fn sizes_from_empty_to_many_partitions() {
 /// tables at the maximum fill, with and without fixed widths. Some lines must have passed entries
 /// on, or the test would show nothing.
 #[test]
-fn dense_tables() {
+fn full_tables_answer_lookups() {
     let fixed: Vec<_> =
         (0..30_000u64).map(|n| (n.to_be_bytes().to_vec(), (n * 3).to_le_bytes().to_vec())).collect();
     let mut mixed = numbered(30_000);
@@ -169,7 +169,7 @@ fn fixed_widths() {
 /// Goal: empty keys and values, long keys, values around and beyond the blob limit and of 1 MiB.
 /// Method: one of each.
 #[test]
-fn odd_sizes() {
+fn values_around_size_limits() {
     let mut records = numbered(100);
     records.push((vec![], b"empty key".to_vec()));
     records.push((b"empty value".to_vec(), vec![]));
@@ -459,7 +459,7 @@ impl<F: Fn() -> std::io::Error> std::io::Read for Failing<F> {
 /// whatever its length. Method: a device that fails, another table that is damaged, and a source
 /// that ends too early; short and long values.
 #[test]
-fn streams_that_fail_say_why() {
+fn failed_streams_report_their_cause() {
     let (fs, path) = (fs(), Path::new("t.cairn"));
     for bytes in [100, 100_000] {
         let put = |source: &mut dyn std::io::Read| {
@@ -468,7 +468,7 @@ fn streams_that_fail_say_why() {
         };
         let device = put(&mut Failing(50, || std::io::Error::other("the device is gone")));
         assert!(
-            matches!(&device, Error::Invalid { what } if what.contains("the device is gone")),
+            matches!(&device, Error::Invalid { detail } if detail.contains("the device is gone")),
             "{device}"
         );
         let damaged = || std::io::Error::other(Error::corruption(Path::new("other"), 7, "garbled"));

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use cairn_codec::compress::{Decompressor, Format};
 use cairn_codec::varint;
 
-use super::fast::Stored;
+use super::fast_path::Stored;
 use super::format::{BLOB_MIN_BYTES, PAGE_BYTES};
 use super::reader::{Found, Reader};
 use super::record::{Tag, decode_blob};
@@ -16,6 +16,7 @@ impl Reader {
     /// pages.
     #[inline]
     pub(crate) fn stored_at(&self, found: Found) -> Result<Stored<'_>> {
+        debug_assert!(self.is_mapped());
         match self.window().range(found.start, found.bytes) {
             Some(bytes) => Ok(Stored { tag: found.tag, bytes, start: found.start }),
             None => Err(self.bad_record(found.start)),
@@ -50,6 +51,7 @@ impl Reader {
     }
 
     pub(crate) fn mapped_blob(&self, stored: Stored<'_>) -> Result<&[u8]> {
+        debug_assert!(self.is_mapped() && stored.tag == Tag::Blob);
         let (offset, bytes) = self.blob(stored.bytes, stored.start)?;
         self.checked_range(offset, bytes)
     }
@@ -64,8 +66,8 @@ impl Reader {
                 Ok((offset, bytes))
             }
             found => {
-                let what = format!("blob reference {found:?} is not within the blobs, {PAGE_BYTES}..{end}");
-                Err(Error::corruption(&self.path, at, what))
+                let detail = format!("blob reference {found:?} is not within the blobs, {PAGE_BYTES}..{end}");
+                Err(Error::corruption(&self.path, at, detail))
             }
         }
     }
@@ -73,13 +75,14 @@ impl Reader {
     /// Appends the decompressed form of `stored`, which lies at the file offset `at`. After an
     /// error, the appended bytes are unspecified.
     pub(crate) fn decompress(&self, stored: &[u8], at: u64, value: &mut Vec<u8>) -> Result<()> {
-        let wrong = |what: String| Error::corruption(&self.path, at, what);
+        let wrong = |detail: String| Error::corruption(&self.path, at, detail);
         let (bytes, head) = varint::decode(stored).map_err(|error| wrong(error.to_string()))?;
         // Longer values are blobs, so a corrupt length cannot cause a larger allocation.
         if bytes > BLOB_MIN_BYTES {
             return Err(wrong(format!("compressed value claims {bytes} bytes")));
         }
         let (block, limit) = (stored.get(head..).unwrap_or_default(), bytes as usize);
+        let before = value.len();
         let done = match (self.header.compression, &self.dictionary) {
             (Format::Zstd, Some(dictionary)) => {
                 Decompressor::local(|decompressor| decompressor.append_with(dictionary, block, value, limit))
@@ -94,7 +97,10 @@ impl Reader {
             }
         };
         match done {
-            Ok(done) if done == limit => Ok(()),
+            Ok(done) if done == limit => {
+                debug_assert_eq!(value.len() - before, limit);
+                Ok(())
+            }
             Ok(done) => Err(wrong(format!("value has {done} bytes, but its head says {bytes}"))),
             Err(error) => Err(wrong(error.to_string())),
         }

@@ -54,26 +54,27 @@ impl Reader {
                 false => self.leads_to::<false>(hash, record.start)?,
             };
             if !belongs {
-                let what =
+                let detail =
                     format!("the key here has hash {hash:016x}, but a lookup of that hash does not find it");
-                return Err(Error::corruption(&self.path, record.start, what));
+                return Err(Error::corruption(&self.path, record.start, detail));
             }
             if let Some(before) = before.filter(|&before| before > hash) {
-                let what =
+                let detail =
                     format!("the key here has hash {hash:016x}, but the key before it has {before:016x}");
-                return Err(Error::corruption(&self.path, record.start, what));
+                return Err(Error::corruption(&self.path, record.start, detail));
             }
             // Without this check, many slots could refer to one record and many records to one long
             // value, and the verification of a forged table could take practically forever.
             if record.start < end {
-                let what = format!("a record begins here, but the one before it ends at {end}");
-                return Err(Error::corruption(&self.path, record.start, what));
+                let detail = format!("a record begins here, but the one before it ends at {end}");
+                return Err(Error::corruption(&self.path, record.start, detail));
             }
             end = record.start + record.bytes;
             let value_bytes = records.value_bytes(&record)?;
             if record.found.tag == Tag::Blob {
                 blob_bytes = blob_bytes.saturating_add(value_bytes);
             }
+            debug_assert!(end <= self.header.data_offset + self.header.data_bytes);
             before = Some(hash);
             key_bytes += record.key.len() as u64;
             key_bytes_max = key_bytes_max.max(record.key.len() as u64);
@@ -84,8 +85,8 @@ impl Reader {
         }
         let header = &self.header;
         if blob_bytes > header.blob_bytes {
-            let what = format!("long values of {blob_bytes} bytes, the header says {}", header.blob_bytes);
-            return Err(Error::corruption(&self.path, 72, what));
+            let detail = format!("long values of {blob_bytes} bytes, the header says {}", header.blob_bytes);
+            return Err(Error::corruption(&self.path, 72, detail));
         }
         let totals = [
             ("entries", report.entries, header.entries),

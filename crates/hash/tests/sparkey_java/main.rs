@@ -7,9 +7,9 @@
 // The tests exchange real files with another process, so they cannot use the simulated system.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod cairn_side;
 mod cases;
 mod jvm;
-mod ours;
 
 use std::env;
 use std::fmt::Debug;
@@ -33,42 +33,42 @@ mod log_field {
 }
 
 /// Compares the answers of each reader to [`cases::questions`] about `ops` with the model.
-fn check_lookups<R: Debug>(by_reader: &[(R, Vec<Option<Vec<u8>>>)], ops: &[Op], what: &str) {
+fn check_lookups<R: Debug>(by_reader: &[(R, Vec<Option<Vec<u8>>>)], ops: &[Op], context: &str) {
     let model = cases::model(ops);
     let expected: Vec<_> = cases::questions(ops).iter().map(|key| model.get(key).cloned()).collect();
     for (reader, answers) in by_reader {
-        assert!(*answers == expected, "{what}: lookups by {reader:?} differ from the model");
+        assert!(*answers == expected, "{context}: lookups by {reader:?} differ from the model");
     }
 }
 
 /// Checks all answers of Cairn about one store: log, live entries, lookups.
-fn check_ours(log: &Path, ops: &[Op], what: &str) {
+fn check_ours(log: &Path, ops: &[Op], context: &str) {
     let index = log.with_extension("spi");
-    assert_eq!(ours::log(log), cases::recorded(ops), "{what}: records of the log");
-    assert_eq!(ours::live(&index), cases::live_in_log_order(ops), "{what}: live entries");
-    check_lookups(&ours::get(&index, &cases::questions(ops)), ops, what);
+    assert_eq!(cairn_side::log(log), cases::recorded(ops), "{context}: records of the log");
+    assert_eq!(cairn_side::live(&index), cases::live_in_log_order(ops), "{context}: live entries");
+    check_lookups(&cairn_side::get(&index, &cases::questions(ops)), ops, context);
 }
 
 /// Does the same as [`check_ours`] with Java, using every kind of reader in this JVM.
-fn check_java(jvm: &mut Jvm, log: &Path, ops: &[Op], what: &str) {
+fn check_java(jvm: &mut Jvm, log: &Path, ops: &[Op], context: &str) {
     let index = log.with_extension("spi");
-    assert_eq!(jvm.log(log), cases::recorded(ops), "{what}: records of the log");
-    assert_eq!(jvm.dump(&index), cases::live_in_log_order(ops), "{what}: live entries");
-    check_lookups(&jvm.get(&index, &cases::questions(ops)), ops, what);
+    assert_eq!(jvm.log(log), cases::recorded(ops), "{context}: records of the log");
+    assert_eq!(jvm.dump(&index), cases::live_in_log_order(ops), "{context}: live entries");
+    check_lookups(&jvm.get(&index, &cases::questions(ops)), ops, context);
 }
 
 /// Checks that an uncompressed log which Cairn wrote or appended to has 0 entries per block, and
 /// its index no bits for them. From Java's value 1, the C library derives an address layout that
 /// Java on newer machines misreads.
-fn check_no_blocks(log: &Path, case: &Case, what: &str) {
+fn check_no_blocks(log: &Path, case: &Case, context: &str) {
     if case.compression == "NONE" {
         assert_eq!(
             fs::read(log).unwrap()[log_field::MAX_ENTRIES_PER_BLOCK],
             [0; 4],
-            "{what}: entries per block"
+            "{context}: entries per block"
         );
         let index = fs::read(log.with_extension("spi")).unwrap();
-        assert_eq!(index[92..96], [0; 4], "{what}: bits of an address that number the entry");
+        assert_eq!(index[92..96], [0; 4], "{context}: bits of an address that number the entry");
     }
 }
 
@@ -77,8 +77,8 @@ fn on_every_jvm(cases: &[(Case, Vec<Op>)], mut check: impl FnMut(&mut Jvm, &Path
     for mut jvm in Jvm::all() {
         for (case, ops) in cases {
             let folder = scratch(ops);
-            let what = format!("{case:?} on {}", jvm.java.display());
-            check(&mut jvm, &folder.path().join("store.spl"), case, ops, &what);
+            let context = format!("{case:?} on {}", jvm.java.display());
+            check(&mut jvm, &folder.path().join("store.spl"), case, ops, &context);
         }
     }
 }
@@ -110,9 +110,9 @@ fn random_cases() -> Vec<(Case, Vec<Op>)> {
 #[test]
 fn java_writes_and_we_read() {
     let all = [small_cases(), random_cases()].concat();
-    on_every_jvm(&all, |jvm, log, case, ops, what| {
+    on_every_jvm(&all, |jvm, log, case, ops, context| {
         jvm.write(log, ops, case, "IN_MEMORY");
-        check_ours(log, ops, what);
+        check_ours(log, ops, context);
     });
 }
 
@@ -121,10 +121,10 @@ fn java_writes_and_we_read() {
 #[test]
 fn we_write_and_java_reads() {
     let all = [small_cases(), random_cases()].concat();
-    on_every_jvm(&all, |jvm, log, case, ops, what| {
-        ours::write(log, ops, case, Construction::InMemory);
-        check_no_blocks(log, case, what);
-        check_java(jvm, log, ops, what);
+    on_every_jvm(&all, |jvm, log, case, ops, context| {
+        cairn_side::write(log, ops, case, Construction::InMemory);
+        check_no_blocks(log, case, context);
+        check_java(jvm, log, ops, context);
     });
 }
 
@@ -135,11 +135,11 @@ fn large_values_cross() {
     let ops = cases::large_values();
     let all: Vec<_> =
         cases::shapes("1 MiB values", 4096).into_iter().map(|case| (case, ops.clone())).collect();
-    on_every_jvm(&all, |jvm, log, case, ops, what| {
-        ours::write(log, ops, case, Construction::InMemory);
-        check_java(jvm, log, ops, what);
+    on_every_jvm(&all, |jvm, log, case, ops, context| {
+        cairn_side::write(log, ops, case, Construction::InMemory);
+        check_java(jvm, log, ops, context);
         jvm.write(log, ops, case, "IN_MEMORY");
-        check_ours(log, ops, what);
+        check_ours(log, ops, context);
     });
 }
 
@@ -155,14 +155,14 @@ fn a_million_entries_cross() {
     // The widths alternate: 4 with no compression, 8 with snappy, 4 with zstd.
     let all: Vec<_> =
         shapes.filter(|(i, _)| [0, 3, 4].contains(i)).map(|(_, case)| (case, ops.clone())).collect();
-    on_every_jvm(&all, |jvm, log, case, ops, what| {
+    on_every_jvm(&all, |jvm, log, case, ops, context| {
         let index = log.with_extension("spi");
-        ours::write(log, ops, case, Construction::default());
-        assert!(jvm.dump(&index) == ops, "{what}: live entries by Java");
-        check_lookups(&jvm.get(&index, &cases::questions(&sample)), &sample, what);
+        cairn_side::write(log, ops, case, Construction::default());
+        assert!(jvm.dump(&index) == ops, "{context}: live entries by Java");
+        check_lookups(&jvm.get(&index, &cases::questions(&sample)), &sample, context);
         jvm.write(log, ops, case, "IN_MEMORY");
-        assert!(ours::live(&index) == ops, "{what}: live entries by us");
-        check_lookups(&ours::get(&index, &cases::questions(&sample)), &sample, what);
+        assert!(cairn_side::live(&index) == ops, "{context}: live entries by us");
+        check_lookups(&cairn_side::get(&index, &cases::questions(&sample)), &sample, context);
     });
 }
 
@@ -180,13 +180,13 @@ fn wide_addresses_cross() {
     let asked: Vec<Op> = ops.iter().step_by(97).cloned().collect();
     let questions = cases::questions(&asked);
     let address_bytes = |log: &Path| fs::read(log.with_extension("spi")).unwrap()[68];
-    on_every_jvm(&all, |jvm, log, case, ops, what| {
-        ours::write(log, ops, case, Construction::InMemory);
-        assert_eq!(address_bytes(log), 8, "{what}");
-        check_lookups(&jvm.get(&log.with_extension("spi"), &questions), &asked, what);
+    on_every_jvm(&all, |jvm, log, case, ops, context| {
+        cairn_side::write(log, ops, case, Construction::InMemory);
+        assert_eq!(address_bytes(log), 8, "{context}");
+        check_lookups(&jvm.get(&log.with_extension("spi"), &questions), &asked, context);
         jvm.write(log, ops, case, "IN_MEMORY");
-        assert_eq!(address_bytes(log), 8, "{what}");
-        check_lookups(&ours::get(&log.with_extension("spi"), &questions), &asked, what);
+        assert_eq!(address_bytes(log), 8, "{context}");
+        check_lookups(&cairn_side::get(&log.with_extension("spi"), &questions), &asked, context);
     });
 }
 
@@ -199,22 +199,22 @@ fn each_appends_to_the_others_log() {
         let ops = cases::random(seed, 600);
         all.extend(cases::shapes("append", block).into_iter().map(|case| (case, ops.clone())));
     }
-    on_every_jvm(&all, |jvm, log, case, ops, what| {
+    on_every_jvm(&all, |jvm, log, case, ops, context| {
         let (first, rest) = ops.split_at(ops.len() / 3);
         let (second, third) = rest.split_at(rest.len() / 2);
 
         jvm.write(log, first, case, "IN_MEMORY");
-        ours::append(log, second, case);
-        check_no_blocks(log, case, what);
-        check_java(jvm, log, &[first, second].concat(), what);
+        cairn_side::append(log, second, case);
+        check_no_blocks(log, case, context);
+        check_java(jvm, log, &[first, second].concat(), context);
         jvm.append(log, third, case);
-        check_ours(log, ops, what);
+        check_ours(log, ops, context);
 
-        ours::write(log, first, case, Construction::InMemory);
+        cairn_side::write(log, first, case, Construction::InMemory);
         jvm.append(log, second, case);
-        check_ours(log, &[first, second].concat(), what);
-        ours::append(log, third, case);
-        check_java(jvm, log, ops, what);
+        check_ours(log, &[first, second].concat(), context);
+        cairn_side::append(log, third, case);
+        check_java(jvm, log, ops, context);
     });
 }
 
@@ -222,24 +222,24 @@ fn each_appends_to_the_others_log() {
 /// library writes log and index, the other appends to the log only; the old index returns the old
 /// entries.
 #[test]
-fn an_old_index_serves_the_old_view() {
+fn old_index_shows_the_old_records() {
     let ops = cases::random(21, 600);
     let all: Vec<_> = cases::shapes("old index", 300).into_iter().map(|case| (case, ops.clone())).collect();
-    on_every_jvm(&all, |jvm, log, case, ops, what| {
+    on_every_jvm(&all, |jvm, log, case, ops, context| {
         let (old, new) = ops.split_at(400);
         let index = log.with_extension("spi");
         jvm.write(log, old, case, "IN_MEMORY");
-        ours::append_only(log, new);
-        assert_eq!(ours::live(&index), cases::live_in_log_order(old), "{what}");
+        cairn_side::append_only(log, new);
+        assert_eq!(cairn_side::live(&index), cases::live_in_log_order(old), "{context}");
         // Keys that only the new part has are among the absent ones.
         let model = cases::model(old);
         let questions = cases::questions(ops);
         let expected: Vec<_> = questions.iter().map(|key| model.get(key).cloned()).collect();
-        for (mode, answers) in ours::get(&index, &questions) {
-            assert!(answers == expected, "{what}: lookups by {mode:?}");
+        for (mode, answers) in cairn_side::get(&index, &questions) {
+            assert!(answers == expected, "{context}: lookups by {mode:?}");
         }
         for (reader, answers) in jvm.get(&index, &questions) {
-            assert!(answers == expected, "{what}: lookups by {reader}");
+            assert!(answers == expected, "{context}: lookups by {reader}");
         }
     });
 }
@@ -251,7 +251,7 @@ fn an_old_index_serves_the_old_view() {
 fn uncompressed_logs_are_equal() {
     let all = [small_cases(), random_cases()].concat();
     let all: Vec<_> = all.into_iter().filter(|(case, _)| case.compression == "NONE").collect();
-    on_every_jvm(&all, |jvm, log, case, ops, what| {
+    on_every_jvm(&all, |jvm, log, case, ops, context| {
         let blanked = |log: &Path| {
             let mut bytes = fs::read(log).unwrap();
             for field in [log_field::IDENTIFIER, log_field::BLOCK_BYTES, log_field::MAX_ENTRIES_PER_BLOCK] {
@@ -261,8 +261,8 @@ fn uncompressed_logs_are_equal() {
         };
         let theirs = sibling(log, "theirs.spl");
         jvm.write(&theirs, ops, case, "NONE");
-        ours::write(log, ops, case, Construction::InMemory);
-        assert_eq!(difference(&blanked(log), &blanked(&theirs)), None, "{what}");
+        cairn_side::write(log, ops, case, Construction::InMemory);
+        assert_eq!(difference(&blanked(log), &blanked(&theirs)), None, "{context}");
     });
 }
 
@@ -272,16 +272,16 @@ fn uncompressed_logs_are_equal() {
 #[test]
 fn indexes_of_one_log_are_equal() {
     let all = [small_cases(), random_cases()].concat();
-    on_every_jvm(&all, |jvm, log, case, ops, what| {
+    on_every_jvm(&all, |jvm, log, case, ops, context| {
         jvm.write(log, ops, case, "IN_MEMORY");
         let theirs = fs::read(log.with_extension("spi")).unwrap();
-        ours::index(log, case, Construction::InMemory);
+        cairn_side::index(log, case, Construction::InMemory);
         let mine = fs::read(log.with_extension("spi")).unwrap();
-        assert_eq!(difference(&mine, &theirs), None, "Java's log, {what}");
+        assert_eq!(difference(&mine, &theirs), None, "Java's log, {context}");
 
-        ours::write(log, ops, case, Construction::InMemory);
+        cairn_side::write(log, ops, case, Construction::InMemory);
         let mine = fs::read(log.with_extension("spi")).unwrap();
-        assert_eq!(difference(&mine, &jvm.index(log, case)), None, "our log, {what}");
+        assert_eq!(difference(&mine, &jvm.index(log, case)), None, "our log, {context}");
     });
 }
 
@@ -293,13 +293,13 @@ fn sorted_indexes_are_equal() {
     let construction = Construction::Sorting { memory_bytes: 64 << 10 };
     let mut all = [small_cases(), random_cases()].concat();
     all.extend(cases::shapes("larger", 4096).into_iter().map(|case| (case, cases::random(31, 20_000))));
-    on_every_jvm(&all, |jvm, log, case, ops, what| {
+    on_every_jvm(&all, |jvm, log, case, ops, context| {
         jvm.write(log, ops, case, "SORTING");
-        check_ours(log, ops, what);
+        check_ours(log, ops, context);
         let theirs = fs::read(log.with_extension("spi")).unwrap();
-        ours::index(log, case, construction);
+        cairn_side::index(log, case, construction);
         let mine = fs::read(log.with_extension("spi")).unwrap();
-        assert_eq!(difference(&mine, &theirs), None, "{what}");
+        assert_eq!(difference(&mine, &theirs), None, "{context}");
     });
 }
 
@@ -318,15 +318,15 @@ fn stored_files_read_back() {
         if env::var_os("CAIRN_REWRITE_FIXTURES").is_some() {
             Jvm::all().first_mut().unwrap().write(&stored, &ops, &case, "IN_MEMORY");
         }
-        let what = stored.display().to_string();
-        check_ours(&stored, &ops, &what);
+        let context = stored.display().to_string();
+        check_ours(&stored, &ops, &context);
 
         let scratch = scratch(&ops);
         let copy = scratch.path().join("copy.spl");
         fs::copy(&stored, &copy).unwrap();
-        ours::index(&copy, &case, Construction::InMemory);
+        cairn_side::index(&copy, &case, Construction::InMemory);
         let (ours, theirs) = (fs::read(copy.with_extension("spi")), fs::read(stored.with_extension("spi")));
-        assert_eq!(difference(&ours.unwrap(), &theirs.unwrap()), None, "{what}");
+        assert_eq!(difference(&ours.unwrap(), &theirs.unwrap()), None, "{context}");
     }
 }
 

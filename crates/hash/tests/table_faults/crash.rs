@@ -97,7 +97,7 @@ fn power_loss_while_spilling() {
 /// after build on one disk, with a power loss at a random operation of most, each continuing on a
 /// random image.
 #[test]
-fn crash_after_crash() {
+fn repeated_crashes_during_builds() {
     let mut rng = SeededRng::new(seed(3));
     let contents = contents();
     let mut disk = FaultFs::new(FaultOptions::seeded(rng.next_u64()));

@@ -139,7 +139,7 @@ fn failed_syncs_publish_nothing() {
 /// enough room works.
 /// Method: every quota from the used space to a sufficient one, page by page.
 #[test]
-fn full_disks() {
+fn builds_on_a_full_disk_fail() {
     let seed = seed(8);
     let (mut full, mut fitted) = (0, 0);
     for content in contents() {
@@ -167,7 +167,7 @@ fn full_disks() {
 /// Goal: short transfers make no difference. Method: half of all reads and writes are cut short, in
 /// every mode; then short and interrupted ones at every operation of opening and reading.
 #[test]
-fn short_transfers() {
+fn short_reads_and_writes_are_continued() {
     let seed = seed(9);
     for content in contents() {
         let options = FaultOptions { short_reads: 0.5, short_writes: 0.5, ..FaultOptions::seeded(seed) };
@@ -190,7 +190,7 @@ fn short_transfers() {
 /// the reader works again when the device does. Method: fail every operation of opening and reading
 /// in turn.
 #[test]
-fn reads_that_fail() {
+fn failed_reads_are_errors() {
     let options = FaultOptions::seeded(seed(10));
     let mut struck = 0;
     for mut content in contents() {

@@ -157,7 +157,7 @@ fn power_loss_at_every_operation_of_a_store() {
 /// Goal: the same over many successive crashes, and no file is left behind permanently. Method:
 /// random steps on one disk, with a power loss within most of them.
 #[test]
-fn store_crashes_after_crashes() {
+fn repeated_crashes_of_a_store() {
     let mut rng = SeededRng::new(seed(21));
     let mut disk = FaultFs::new(FaultOptions::seeded(rng.next_u64()));
     apply(&shared(&disk), Step::Create(0), &mut rng).unwrap();
@@ -234,7 +234,7 @@ fn every_operation_of_a_store_fails() {
 /// shows the new content. Method: fail every operation of a reload in turn, on a disk with a new
 /// generation to load.
 #[test]
-fn reloads_that_fail() {
+fn failed_reload_keeps_the_old_reader() {
     let (before, next) = (after(Step::Create(0), &Model::new()), Model::new());
     let next = after(Step::Append(1), &after(Step::Create(0), &next));
     for fault in [Fault::Io, Fault::BitFlip] {

@@ -17,11 +17,11 @@ use cairn_hash::table::{BuildOptions, BuildSummary, Builder, Compression, Mode, 
 use cairn_hash::{Error, Result};
 use cairn_vfs::{FaultFs, Fs, MemFs, OpenOptions, SeededRng};
 
+mod corruption;
 mod crash;
 mod errors;
 mod generations;
 mod readers;
-mod rot;
 
 const TABLE: &str = "t.cairn";
 const MODES: [Mode; 3] = [Mode::Mmap, Mode::Heap, Mode::Pread];

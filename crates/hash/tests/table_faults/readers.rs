@@ -105,7 +105,7 @@ fn opening_races_with_replacing() {
 /// again after the error. Method: a device that garbles each read in turn; pieces that cross the
 /// end of the read-ahead.
 #[test]
-fn streams_after_an_error() {
+fn streams_fail_permanently_after_an_error() {
     let value: Vec<u8> = (0..700_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let content = Content::new("stream", vec![(b"k".to_vec(), value.clone())], Compression::None);
     let bytes = content.bytes();

@@ -27,6 +27,9 @@ macro_rules! unrolled {
 /// Unpacks one group of a constant width.
 #[inline(always)]
 fn group_of<const WIDTH: usize>(bytes: &[u8], out: &mut [u64]) {
+    const { assert!(WIDTH >= 1 && WIDTH <= 64, "a width of a value") };
+    debug_assert!(bytes.len() >= WIDTH * 8, "a group of {WIDTH} bits has {} bytes", bytes.len());
+    debug_assert_eq!(out.len(), GROUP);
     let (Some(bytes), Ok(out)) = (bytes.get(..WIDTH * 8), <&mut [u64; GROUP]>::try_from(out)) else { return };
     let mut words = [0u64; WIDTH];
     for (word, eight) in words.iter_mut().zip(bytes.chunks_exact(8)) {
@@ -118,6 +121,7 @@ mod wide {
 
 /// Returns the sum of 64 values of at most 58 bits.
 pub(super) fn sum_group(bytes: &[u8], width: u32) -> u64 {
+    debug_assert!((1..=58).contains(&width), "the sum of values of {width} bits may overflow");
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
         // SAFETY: this processor has AVX2.
@@ -128,6 +132,7 @@ pub(super) fn sum_group(bytes: &[u8], width: u32) -> u64 {
 
 /// Unpacks the 64 values of a group into `out`.
 pub(super) fn unpack_group(bytes: &[u8], width: u32, out: &mut [u64]) {
+    debug_assert!((1..=64).contains(&width), "{width} bits");
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
         // SAFETY: this processor has AVX2.

@@ -4,12 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
-use cairn_vfs::{AppendWriter, AtomicFile, Fs};
+use cairn_vfs::{AppendWriter, AtomicFile, Bug, Fs, ensure};
 
 use super::sort::{Sorter, put_cell};
 use super::{Cell, FILE_VERSION, MAGIC, Row, SUM_BYTES};
 use crate::error::{Error, Result};
-use crate::{Kind, Leaf, MAX_COLUMNS, MAX_ROWS, Packer, Value};
+use crate::{Damage, Kind, Leaf, MAX_COLUMNS, MAX_ROWS, Packer, Value};
+
+/// Offset of the numbers in the header.
+const WORDS_AT: usize = 96;
+const _: () = assert!(18 + MAX_COLUMNS <= WORDS_AT, "a byte for each column");
+const _: () = assert!(WORDS_AT + 5 * 8 <= 512 - SUM_BYTES, "the header fits the smallest page");
 
 /// How to build an index.
 #[derive(Debug, Clone)]
@@ -108,7 +113,9 @@ impl Builder {
         };
         let mut packer =
             Packer::new(&options.columns, options.page_bytes - SUM_BYTES, options.page_rows, false)?;
+        let mut added = 0;
         sorter.drain(|row| {
+            added += 1;
             if packer.push(row.id, row.cells.iter().map(Cell::value))? {
                 while packer.cut(false, &mut pages.page)? > 0 {
                     pages.put()?;
@@ -119,6 +126,8 @@ impl Builder {
         while packer.cut(true, &mut pages.page)? > 0 {
             pages.put()?;
         }
+        ensure!(pages.rows == added, "{} rows in pages, {added} were added", pages.rows);
+        ensure!(packer.waiting() == 0, "{} rows are in no page", packer.waiting());
         pages.close(&options)?;
         out.commit()?;
         Ok(())
@@ -139,13 +148,18 @@ struct Pages {
 impl Pages {
     fn put(&mut self) -> Result<()> {
         let offset = self.writer.position();
-        let damaged = |damage| Error::damage(self.writer.file().path(), offset, damage);
+        let expected = (self.count + 1) * self.page_bytes as u64;
+        ensure!(offset == expected, "page {} at {offset}, expected {expected}", self.count);
+        let body_bytes = self.page_bytes - SUM_BYTES;
+        ensure!(self.page.len() <= body_bytes, "{} bytes of a page of {body_bytes}", self.page.len());
+        let damaged = |damage: Damage| Bug::new(format!("a page that was just packed: {damage}"));
         let leaf = Leaf::open(&self.page).map_err(damaged)?;
+        ensure!(leaf.rows() > 0, "page {} has no rows", self.count);
         self.rows += leaf.rows() as u64;
         for column in 0..self.keys {
             put_cell(&super::read::cell(&leaf, column, 0).map_err(damaged)?, &mut self.directory);
         }
-        self.page.resize(self.page_bytes - SUM_BYTES, 0);
+        self.page.resize(body_bytes, 0);
         let sum = xxh3_64_seeded(&self.page, self.count + 1);
         self.page.extend_from_slice(&sum.to_le_bytes());
         self.count += 1;
@@ -155,6 +169,8 @@ impl Pages {
     /// Writes the directory and the header.
     fn close(mut self, options: &BuildOptions) -> Result<()> {
         let directory_at = self.writer.position();
+        let pages_end = (self.count + 1) * self.page_bytes as u64;
+        ensure!(directory_at == pages_end, "the directory at {directory_at}, expected {pages_end}");
         self.writer.write_all(&self.directory)?;
         self.writer.flush()?;
         let mut header = vec![0; self.page_bytes];
@@ -169,7 +185,7 @@ impl Pages {
         let words =
             [self.rows, self.count, directory_at, self.directory.len() as u64, xxh3_64(&self.directory)];
         for (index, word) in words.iter().enumerate() {
-            put(96 + 8 * index, &word.to_le_bytes());
+            put(WORDS_AT + 8 * index, &word.to_le_bytes());
         }
         let end = self.page_bytes - SUM_BYTES;
         let sum = xxh3_64(&header[..end]);

@@ -4,7 +4,7 @@ use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 
 use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
-use cairn_vfs::{Fs, Map, OpenOptions};
+use cairn_vfs::{Bug, Fs, Map, OpenOptions};
 
 use super::sort::take_cell;
 use super::{Cell, FILE_VERSION, MAGIC, Row, SUM_BYTES, compare_prefix};
@@ -70,11 +70,17 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<Header> {
     if bytes.len() < 512 || &bytes[..8] != MAGIC {
         return Err(damaged(0, "expected the magic CAIRNIDX and a header of at least 512 bytes"));
     }
-    let version = word(bytes, 8) as u32;
-    if version != FILE_VERSION {
-        let what = format!("version {version}, supported is version {FILE_VERSION}");
-        return Err(Error::Unsupported { file: path.to_owned(), what });
+    match word(bytes, 8) as u32 {
+        FILE_VERSION => read_header_v1(path, bytes),
+        version => {
+            let what = format!("version {version}; this build reads version {FILE_VERSION}");
+            Err(Error::Unsupported { file: path.to_owned(), what })
+        }
     }
+}
+
+fn read_header_v1(path: &Path, bytes: &[u8]) -> Result<Header> {
+    let damaged = |offset: u64, what: &str| Error::corruption(path, offset, what);
     let page_bytes = (word(bytes, 8) >> 32) as usize;
     if !page_bytes.is_power_of_two() || !(512..=32_768).contains(&page_bytes) || bytes.len() < page_bytes {
         return Err(damaged(12, "expected a page size from 512 to 32768"));
@@ -145,6 +151,7 @@ impl Index {
 
     /// Returns a page after verifying its checksum. Takes about a microsecond for 8 KiB.
     fn leaf(&self, page: usize) -> Result<Leaf<'_>> {
+        debug_assert!(page < self.pages(), "page {page} of {}", self.pages());
         let at = self.page_offset(page);
         let bytes = self.map.get(at..at + self.page_bytes).unwrap_or_default();
         let Some((body, sum)) = bytes.split_last_chunk::<SUM_BYTES>() else {
@@ -165,6 +172,7 @@ impl Index {
     /// Returns how many rows of a page sort before `key`, a prefix of the key columns. With
     /// `or_equal`, rows equal to `key` count too.
     fn count_before(&self, page: usize, leaf: &Leaf<'_>, key: &[Cell], or_equal: bool) -> Result<usize> {
+        debug_assert!(key.len() <= self.keys, "a prefix of {} key columns", self.keys);
         let (mut low, mut high) = (0, leaf.rows());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -217,6 +225,7 @@ impl Index {
             Bound::Included(key) => self.check_key(key).and_then(|()| self.locate(key, true))?,
             Bound::Excluded(key) => self.check_key(key).and_then(|()| self.locate(key, false))?,
         };
+        debug_assert!(start.0 <= self.pages() && end.0 <= self.pages(), "{start:?} to {end:?}");
         Ok(Range { index: self, start, end: end.max(start) })
     }
 
@@ -422,10 +431,11 @@ impl Rows<'_> {
     }
 
     fn read(&mut self, page: usize, row: usize) -> Result<Row> {
-        self.enter(page)?;
+        let rows = self.enter(page)?;
+        debug_assert!(row < rows, "row {row} of {rows}");
         match &self.open {
-            Some((_, leaf)) => self.index.row(page, leaf, row),
-            None => Err(Error::corruption(&self.index.path, 0, "a page")),
+            Some((open, leaf)) if *open == page => self.index.row(page, leaf, row),
+            _ => Err(Bug::new(format!("page {page} was entered and is not open")).into()),
         }
     }
 

@@ -115,6 +115,7 @@ impl Sorter {
             }
         };
         let start = writer.position();
+        debug_assert!(self.runs.last().is_none_or(|(_, end)| *end == start), "runs follow each other");
         let mut bytes = Vec::new();
         for row in self.rows.drain(..) {
             bytes.clear();
@@ -124,6 +125,7 @@ impl Sorter {
             bytes[..4].copy_from_slice(&len.to_le_bytes());
             writer.write_all(&bytes)?;
         }
+        debug_assert!(self.rows.is_empty());
         self.runs.push((start, writer.position()));
         self.held_bytes = 0;
         Ok(())
@@ -200,7 +202,9 @@ impl RunReader {
             self.buffer.resize(old + more, 0);
             self.file.read_exact_at(&mut self.buffer[old..], self.at)?;
             self.at += more as u64;
+            debug_assert!(self.at <= self.end, "beyond the end of the run");
         }
+        debug_assert!(self.used + count <= self.buffer.len());
         Ok(true)
     }
 

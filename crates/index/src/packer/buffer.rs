@@ -49,7 +49,17 @@ impl Interned {
         }
         self.strings.push(bytes.into());
         self.codes.insert(bytes.into(), code as u64);
+        self.assert_invariants();
         code as u64
+    }
+
+    /// Checks that each string has its number and its size.
+    fn assert_invariants(&self) {
+        let strings = self.strings.len();
+        debug_assert_eq!(self.codes.len(), strings, "a number for each string");
+        debug_assert_eq!(self.front.len(), strings, "a size for each number of strings");
+        debug_assert!(self.uniform <= strings, "{} of {strings} strings", self.uniform);
+        debug_assert!(self.needed.last().is_none_or(|needed| *needed as usize <= strings));
     }
 
     /// Drops all but the first `rows` rows, and the strings that only the dropped rows use.
@@ -61,9 +71,11 @@ impl Interned {
         }
         self.front.truncate(strings);
         self.uniform = self.uniform.min(strings);
+        self.assert_invariants();
     }
 
     fn bytes(&self, count: usize) -> usize {
+        debug_assert!(count <= self.strings.len(), "{count} of {} strings", self.strings.len());
         let front = if count == 0 { 0 } else { self.front[count - 1] };
         let fixed = match self.strings.first() {
             Some(first) if count > 0 && count <= self.uniform => count * first.len(),
@@ -98,7 +110,22 @@ impl ColumnBuffer {
         if self.kind == Kind::Bytes {
             self.interned.needed.push(self.interned.strings.len() as u32);
         }
+        self.assert_invariants();
         Ok(())
+    }
+
+    /// Returns the number of rows that wait.
+    pub(super) fn rows(&self) -> usize {
+        self.integers.len()
+    }
+
+    /// Checks that each row has a value in every list.
+    fn assert_invariants(&self) {
+        let rows = self.integers.len();
+        debug_assert_eq!(self.nulls.len(), rows);
+        debug_assert!(self.null_count <= rows, "{} NULLs of {rows}", self.null_count);
+        let needed = if self.kind == Kind::Bytes { rows } else { 0 };
+        debug_assert_eq!(self.interned.needed.len(), needed);
     }
 
     /// Drops all but the first `rows` rows.
@@ -107,11 +134,14 @@ impl ColumnBuffer {
         self.null_count -= null_count as usize;
         self.integers.truncate(rows);
         self.interned.truncate(rows);
+        debug_assert_eq!(self.null_count as u64, self.nulls.iter().sum::<u64>());
+        self.assert_invariants();
     }
 
     /// Plans the best encoding of the first `rows` rows. The size of the strings is an upper bound:
     /// it counts their common prefix at each restart.
     pub(super) fn plan(&self, rows: usize) -> Plan {
+        debug_assert!(rows <= self.integers.len(), "{rows} rows of {}", self.integers.len());
         let has_nulls = self.null_count > 0 && self.nulls[..rows].contains(&1);
         let nulls = has_nulls.then(|| stream::plan(&self.nulls[..rows]));
         let integers = stream::plan(&self.integers[..rows]);
@@ -126,6 +156,7 @@ impl ColumnBuffer {
 
     /// Appends the first `rows` rows, and calls `ended` after each of the three parts.
     pub(super) fn emit(&self, plan: &Plan, rows: usize, out: &mut Vec<u8>, ended: impl Fn(&mut [u8], usize)) {
+        let before = out.len();
         if let Some(nulls) = &plan.nulls {
             nulls.emit(&self.nulls[..rows], out);
         }
@@ -136,6 +167,7 @@ impl ColumnBuffer {
             let strings: Vec<&[u8]> = self.interned.strings[..plan.strings].iter().map(|s| &**s).collect();
             strings::emit(&strings, out);
         }
+        debug_assert!(out.len() - before <= plan.bytes, "{} bytes are planned", plan.bytes);
         ended(out, 2);
     }
 
@@ -156,5 +188,7 @@ impl ColumnBuffer {
             };
             self.interned.needed.push(self.interned.strings.len() as u32);
         }
+        self.interned.assert_invariants();
+        self.assert_invariants();
     }
 }

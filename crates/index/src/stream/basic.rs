@@ -29,6 +29,8 @@ pub(crate) const CHUNKED: u8 = 2;
 /// takes at most 127 additions.
 pub(crate) const CHUNK: usize = 128;
 const DIFFERENCES: u8 = 0x80;
+const _: () = assert!(DIFFERENCES as u32 > u64::BITS, "a width and this bit share a byte");
+const _: () = assert!(CHUNK.is_multiple_of(bits::GROUP), "chunks are unpacked by whole groups");
 
 /// The encoding chosen for some values, and its size.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +63,7 @@ fn bounds(values: &[u64]) -> (u64, u64) {
 }
 
 fn plan_chunk(values: &[u64], stream_least: u64) -> ChunkPlan {
+    debug_assert!((1..=CHUNK).contains(&values.len()), "{} values in a chunk", values.len());
     let (least, most) = bounds(values);
     let width = bits::width_of(most.wrapping_sub(least));
     let plain =
@@ -125,7 +128,7 @@ impl Plan {
             }
             _ => self.emit_chunks(values, out),
         }
-        debug_assert_eq!(out.len() - before, self.bytes);
+        debug_assert_eq!(out.len() - before, self.bytes, "the size that was planned");
     }
 
     fn emit_chunks(&self, values: &[u64], out: &mut Vec<u8>) {
@@ -134,6 +137,7 @@ impl Plan {
         let data = out.len();
         for (index, chunk) in values.chunks(CHUNK).enumerate() {
             let plan = plan_chunk(chunk, self.least);
+            let start = out.len();
             if plan.by_difference {
                 out.push(plan.difference_width as u8 | DIFFERENCES);
                 varint::push(chunk[0].wrapping_sub(self.least), out);
@@ -146,6 +150,8 @@ impl Plan {
                 varint::push(plan.least.wrapping_sub(self.least), out);
                 bits::pack(chunk.iter().map(|value| value.wrapping_sub(plan.least)), plan.width, out);
             }
+            debug_assert_eq!(out.len() - start, plan.bytes, "the size that was planned");
+            debug_assert!(out.len() - data <= usize::from(u16::MAX), "an end has two bytes");
             let end = (out.len() - data) as u16;
             out[directory + 2 * index..directory + 2 * index + 2].copy_from_slice(&end.to_le_bytes());
         }
@@ -267,6 +273,7 @@ impl<'a> Basic<'a> {
                 (high, end) = (middle * CHUNK, middle);
             }
         }
+        debug_assert!(low <= high && high - low <= CHUNK, "rows {low}..{high} of one chunk");
         let mut values = [0; CHUNK];
         let values = &mut values[..high - low];
         self.decode(low, values)?;
@@ -277,6 +284,7 @@ impl<'a> Basic<'a> {
         let Basic::Chunked { least, rows, directory, data } = *self else {
             return Err(Damage::at(0, "a chunked stream"));
         };
+        debug_assert!(index * CHUNK < rows, "chunk {index} of {rows} rows");
         let end_of = |index: usize| {
             let at = 2 * index;
             directory.get(at..at + 2).map(|two| usize::from(u16::from_le_bytes([two[0], two[1]])))
@@ -316,6 +324,7 @@ struct Chunk<'a> {
 
 impl Chunk<'_> {
     fn decode(&self, from: usize, out: &mut [u64]) {
+        debug_assert!(!out.is_empty() && from + out.len() <= CHUNK, "{from} and {} values", out.len());
         if !self.by_difference {
             bits::unpack(self.data, from, self.width, out);
             for value in out {

@@ -6,6 +6,8 @@ use crate::damage::Checked;
 
 /// Number of values unpacked at a time. The values and their bits stay in the L1 cache.
 const BLOCK: usize = 512;
+const _: () = assert!(BLOCK.is_multiple_of(64), "a block begins at a word of the mask");
+const _: () = assert!(BLOCK < 1 << 31, "the sum of so many halves cannot overflow");
 
 /// The least and the greatest of some values, as signed integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +23,7 @@ fn clear(mask: &mut [u64], from: usize, to: usize) {
     if from >= to {
         return;
     }
+    debug_assert!(to <= 64 * mask.len(), "bits {from}..{to} of {} words", mask.len());
     let (first, last) = (from / 64, to / 64);
     let head = u64::MAX << (from % 64);
     let tail = if to.is_multiple_of(64) { 0 } else { u64::MAX >> (64 - to % 64) };
@@ -36,6 +39,7 @@ fn clear(mask: &mut [u64], from: usize, to: usize) {
 }
 
 fn last_of(run: &Run) -> i64 {
+    debug_assert!(run.start < run.end, "{run:?} has no last row");
     run.base.wrapping_add(run.step.wrapping_mul((run.end - run.start) as u64 - 1)) as i64
 }
 
@@ -146,6 +150,7 @@ impl Stream<'_> {
 
     /// Returns the sum of those of rows `from..to` that are in `mask`, which has a bit per row.
     pub(crate) fn sum_masked(&self, from: usize, to: usize, mask: &[u64]) -> Checked<i128> {
+        debug_assert!(to.saturating_sub(from) <= 64 * mask.len(), "{} words of a mask", mask.len());
         let mut sum = 0i128;
         self.walk_blocks_masked(from, to, Some(mask), |row, values| {
             for (index, value) in values.iter().enumerate() {
@@ -207,6 +212,7 @@ impl Stream<'_> {
     ) -> Checked<bool> {
         let within = |value: u64| (least..=most).contains(&(value as i64));
         // One unsigned comparison checks both bounds.
+        debug_assert!(from <= to && to - from <= 64 * mask.len(), "{} words of a mask", mask.len());
         let span = (most as u64).wrapping_sub(least as u64);
         if least > most {
             clear(mask, 0, to - from);

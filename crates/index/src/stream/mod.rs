@@ -34,6 +34,9 @@ const DICTIONARY: u8 = 4;
 const SAMPLE: usize = 256;
 const SAMPLE_DISTINCT: usize = 96;
 const DICTIONARY_MOST: usize = 4096;
+const _: () = assert!(DICTIONARY_MOST * 9 < u16::MAX as usize, "the size of the values has two bytes");
+const _: () = assert!(SAMPLE_DISTINCT < SAMPLE && SAMPLE < DICTIONARY_MOST);
+const _: () = assert!(DICTIONARY > runs::RUNS && runs::RUNS > basic::CHUNKED, "each encoding has its tag");
 
 /// The encoding chosen for some values.
 pub(crate) struct Plan {
@@ -70,7 +73,17 @@ impl Dictionary {
             codes_of.insert(*value, code as u64);
         }
         let codes = values.iter().map(|value| codes_of.get(value).copied().unwrap_or(0)).collect();
-        Some(Dictionary { values: distinct, codes })
+        debug_assert!(distinct.is_sorted_by_key(|value| *value as i64), "`hull` takes the ends");
+        let dictionary = Dictionary { values: distinct, codes };
+        debug_assert!(
+            dictionary
+                .codes
+                .iter()
+                .zip(values)
+                .all(|(code, value)| dictionary.values[*code as usize] == *value),
+            "each code stands for its value"
+        );
+        Some(dictionary)
     }
 
     fn bytes(&self) -> usize {
@@ -82,6 +95,7 @@ impl Dictionary {
 
     fn emit(&self, out: &mut Vec<u8>) {
         let plan = basic::plan(&self.values);
+        debug_assert!(plan.bytes <= usize::from(u16::MAX), "{} bytes of values", plan.bytes);
         out.push(DICTIONARY);
         cairn_codec::varint::push(self.values.len() as u64, out);
         out.extend_from_slice(&(plan.bytes as u16).to_le_bytes());
@@ -122,11 +136,13 @@ pub(crate) fn plan(values: &[u64]) -> Plan {
 impl Plan {
     /// Appends `values`, for which this plan was made.
     pub(crate) fn emit(&self, values: &[u64], out: &mut Vec<u8>) {
+        let before = out.len();
         match &self.choice {
             Choice::Basic(plan) => plan.emit(values, out),
             Choice::Runs(runs) => runs.emit(out),
             Choice::Dictionary(dictionary) => dictionary.emit(out),
         }
+        debug_assert_eq!(out.len() - before, self.bytes, "the size by which the encoding was chosen");
     }
 }
 

@@ -50,6 +50,7 @@ impl Segments {
                     step = climb;
                 }
             }
+            debug_assert!(end > at, "a run has rows");
             runs.ends.push(end as u64);
             runs.bases.push(base);
             runs.steps.push(step);
@@ -59,6 +60,8 @@ impl Segments {
             last_step = step;
             at = end;
         }
+        debug_assert_eq!(runs.ends.last().copied().unwrap_or(0), values.len() as u64, "every row has a run");
+        debug_assert!(runs.bases.len() == runs.len() && runs.steps.len() == runs.len());
         Some(runs)
     }
 
@@ -75,6 +78,7 @@ impl Segments {
     /// Appends the runs.
     pub(crate) fn emit(&self, out: &mut Vec<u8>) {
         let plans = [&self.ends, &self.bases, &self.steps].map(|part| basic::plan(part));
+        debug_assert!(plans[0].bytes.max(plans[1].bytes) <= usize::from(u16::MAX), "a part beyond a page");
         out.push(RUNS);
         varint::push(self.ends.len() as u64, out);
         out.extend_from_slice(&(plans[0].bytes as u16).to_le_bytes());
@@ -131,6 +135,7 @@ impl<'a> Runs<'a> {
     }
 
     fn start_of(&self, index: usize) -> Checked<usize> {
+        debug_assert!(index <= self.count, "run {index} of {}", self.count);
         if index == 0 { Ok(0) } else { Ok(self.ends.get(index - 1)?.min(self.rows as u64) as usize) }
     }
 
@@ -260,6 +265,7 @@ impl<'a> Runs<'a> {
                 if end > row {
                     let base =
                         bases[at].wrapping_add((row.wrapping_sub(first) as u64).wrapping_mul(steps[at]));
+                    debug_assert!(row < to, "row {row} beyond {to}");
                     each(Run { start: row, end: end.min(to), base, step: steps[at] });
                     row = end;
                 }

@@ -8,14 +8,15 @@
 use std::path::{Path, PathBuf};
 
 use cairn_vfs::sync::{Arc, lock, read};
-use cairn_vfs::{Fs, OpenOptions};
+use cairn_vfs::{Fs, OpenOptions, ensure};
 use cairn_wal::Known;
 
 use super::transfer::Content;
 use crate::Result;
 use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::output::{add_range_tombstones, keyspace_table_options, note_expiry};
 use crate::db::view::View;
 use crate::file::{FileNumber, TableMeta};
@@ -77,6 +78,11 @@ impl Inner {
             let commit = lock(&self.commit);
             let all = self.all_keyspaces().into_iter().map(|state| {
                 let options = stored.iter().find(|(id, _)| *id == state.id);
+                debug_assert!(
+                    options.is_some(),
+                    "keyspace {:?} is open, but not in the manifest",
+                    state.name
+                );
                 let options = options.map_or_else(Vec::new, |(_, stored)| stored.options.clone());
                 Captured { options, view: state.view.load_full(), state }
             });
@@ -125,9 +131,21 @@ impl Inner {
                 keyspace: &state.name,
             };
             let written = writer.write()?;
+            if let Some(meta) = &written {
+                ensure!(
+                    meta.seqnos.1 <= capture.last_seqno,
+                    "a copy of the state at {} has number {}",
+                    capture.last_seqno,
+                    meta.seqnos.1
+                );
+            }
             add_files(&mut edit, state.id, view, written);
         }
-        edit.next_file = Some(self.versions.new_file_number());
+        let next_file = self.versions.new_file_number();
+        for file in files_of(&edit) {
+            ensure!(file.name.number() < Some(next_file), "{} has a number of the future", file.name);
+        }
+        edit.next_file = Some(next_file);
         Ok(edit)
     }
 }
@@ -144,6 +162,15 @@ fn add_files(edit: &mut VersionEdit, id: KeyspaceId, view: &View, written: Optio
             }));
         }
     }
+    debug_assert!(
+        written.iter().all(|meta| {
+            view.version
+                .levels()
+                .first()
+                .is_none_or(|level| level.runs().iter().all(|run| run.id() < meta.number))
+        }),
+        "a run of level 0 is newer than the memtables"
+    );
     // This table's number was allocated last, so its run is the newest.
     change.added.extend(written.map(|meta| NewTable { level: 0, run: meta.number, meta }));
     for blob in view.version.blobs() {
@@ -195,7 +222,7 @@ impl MemtableWriter<'_> {
             blobs: None,
             filter: None,
             level: 0,
-            look: None,
+            interrupt: None,
             store: Arc::clone(&self.store),
             keyspace: self.keyspace,
             keeps_unmerged: true,

@@ -5,7 +5,8 @@ use std::path::Path;
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{Fs, StdFs};
 
-use crate::db::open::{LOCK_NAME, take_lock};
+use crate::db::open::take_lock;
+use crate::db::reserve::LOCK_NAME;
 use crate::version::FileName;
 use crate::{Error, Result};
 

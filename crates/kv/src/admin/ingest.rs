@@ -13,15 +13,16 @@
 
 use std::path::{Path, PathBuf};
 
-use cairn_vfs::OpenOptions;
 use cairn_vfs::sync::{Arc, lock, read};
+use cairn_vfs::{OpenOptions, ensure};
 
 use super::placement::{Place, deepest, last_level};
 use super::transfer::{Content, Undo, copy, link_or_copy};
 use crate::cache::Cache;
 use crate::cursor::Cursor;
 use crate::db::Keyspace;
-use crate::db::inner::{Commit, Inner, KeyspaceState};
+use crate::db::inner::{Commit, Inner};
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::view::{Sealed, View};
 use crate::file::{Ingested, TableMeta};
 use crate::kind::SEQNO_MAX;
@@ -93,6 +94,7 @@ impl Inner {
         if tables.is_empty() {
             return Ok(());
         }
+        debug_assert!(tables.is_sorted_by(|a, b| a.meta.largest < b.meta.smallest), "the tables overlap");
         let mut undo = Undo::new(&self.fs);
         for table in &mut tables {
             self.bring_in(table, options, &mut undo)?;
@@ -178,6 +180,7 @@ impl Inner {
         } else {
             copy(&self.fs, &table.path, &to, table.content)?;
         }
+        debug_assert_eq!(table.meta.number, 0, "the table was brought in before");
         table.meta.number = number;
         Ok(())
     }
@@ -225,6 +228,13 @@ impl Inner {
         self.order.wait_for(commit.next_seqno - 1);
         // ORDER: after the wait, because a failed write ends the wait as well.
         self.check_alive()?;
+        ensure!(
+            self.order.visible() == commit.next_seqno - 1,
+            "writes up to {} are visible, but numbers up to {} are taken",
+            self.order.visible(),
+            commit.next_seqno - 1
+        );
+        self.check_numbers(&commit, 1)?;
         // ORDER: a power loss that takes the end of the log must not leave the ingested tables,
         // which are newer.
         if let Some(log) = self.log.get() {
@@ -246,6 +256,7 @@ impl Inner {
             tables.iter().for_each(|new| undo.add(&FileName::Table(new.meta.number).path(&self.path)));
             written.blobs.iter().for_each(|new| undo.add(&FileName::Blob(new.number).path(&self.path)));
             written.note_blobs(edit.keyspace(keyspace.id));
+            debug_assert!(tables.len() <= 1, "a flush writes one table at most");
             flushed = tables;
             edit.keyspace(keyspace.id).log_start = Some(active.end.get());
         }
@@ -292,7 +303,8 @@ impl Inner {
         commit.next_seqno = seqno + 1;
         // ORDER: readers that see the number load their view after this, and that view has the
         // tables.
-        self.order.publish(seqno, seqno);
+        let is_visible = self.order.publish(seqno, seqno);
+        debug_assert!(is_visible, "write {seqno} was the only one under way");
         Ok(true)
     }
 
@@ -342,7 +354,11 @@ impl Inner {
         }
         undo.keep();
         if let Some(Some(slot)) = commit.active.get_mut(keyspace.id.0 as usize) {
-            *slot = fresh;
+            debug_assert!(Arc::ptr_eq(slot, &active.memtable), "another memtable than the active one");
+            let replaced = std::mem::replace(slot, fresh);
+            if let Some(budget) = &self.budget {
+                budget.sealed(keyspace.id, &replaced);
+            }
         }
         Ok(())
     }

@@ -8,7 +8,8 @@ use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, lock, write};
 
 use crate::batch::DEFAULT;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::stored_options::StoredOptions;
 use crate::db::view::View;
 use crate::db::{Db, Keyspace};
@@ -68,6 +69,7 @@ impl Db {
                 commit.active.resize_with(at + 1, || None);
             }
             if let Some(slot) = commit.active.get_mut(at) {
+                debug_assert!(slot.is_none(), "keyspace {at} has a memtable before it is created");
                 *slot = Some(active);
             }
             inner.note_edit(&mut commit);
@@ -110,6 +112,7 @@ impl Db {
         let active = {
             let mut commit = lock(&inner.commit);
             let active = commit.active.get_mut(at).and_then(Option::take);
+            debug_assert!(active.is_some(), "keyspace {at} is open, but has no memtable");
             inner.note_edit(&mut commit);
             active
         };
@@ -141,6 +144,6 @@ impl Inner {
 
     /// Returns false when the edit may be durable despite the error.
     pub(super) fn nothing_happened(&self, error: &Error) -> bool {
-        error.can_be_tried_again() && self.versions.check().is_ok()
+        error.is_retryable() && self.versions.check().is_ok()
     }
 }

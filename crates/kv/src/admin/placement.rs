@@ -29,6 +29,7 @@ pub(super) fn last_level(options: &StrategyOptions) -> usize {
 /// added (only the strategy decides which levels are used), or is the last level. No running
 /// compaction may be about to write to the range there.
 pub(super) fn deepest(state: &State<'_>, last: usize, smallest: &[u8], largest: &[u8]) -> Option<Place> {
+    debug_assert!(smallest <= largest, "keys from {smallest:?} to {largest:?}");
     let depth = state.levels.len().max(last + 1);
     let overlaps = |&level: &usize| state.level(level).overlapping(smallest, largest).next().is_some();
     let blocked = (0..depth).find(overlaps).unwrap_or(depth);

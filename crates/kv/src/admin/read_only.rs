@@ -21,9 +21,9 @@ use cairn_vfs::{Clock, ErrorKind, Fs, SeededRng};
 use crate::batch::DEFAULT;
 use crate::blob::BlobReader;
 use crate::db::Db;
+use crate::db::assemble::assemble;
 use crate::db::core::Core;
-use crate::db::inner::{Given, Inner};
-use crate::db::open::assemble;
+use crate::db::inner::{GivenOptions, Inner};
 use crate::db::recovery;
 use crate::db::tables::Tables;
 use crate::file::FileNumber;
@@ -45,7 +45,7 @@ pub(crate) struct ReadOnly {
     pub files: Arc<OpenFiles>,
     pub clock: Arc<dyn Clock>,
     pub options: Options,
-    pub given: Given,
+    pub given: GivenOptions,
 }
 
 impl ReadOnly {
@@ -151,7 +151,8 @@ fn open_all(inner: &Inner, readers: &HashMap<FileNumber, Arc<Table>>) -> Result<
             if let Some(reader) = readers.get(&file.number()) {
                 // File numbers are never reused, so this is the same table. It is not open yet, so
                 // `set` succeeds.
-                let _ = file.reader.set(Arc::clone(reader));
+                let is_new = file.reader.set(Arc::clone(reader)).is_ok();
+                debug_assert!(is_new, "table {} is open before its store", file.number());
             }
             let path = FileName::Table(file.number()).path(&inner.path);
             inner.tables.open(file).map_err(|error| missing(error, &path))?;
@@ -160,7 +161,8 @@ fn open_all(inner: &Inner, readers: &HashMap<FileNumber, Arc<Table>>) -> Result<
             let path = FileName::Blob(blob.file.meta.number).path(&inner.path);
             let reader = BlobReader::open_shared(&inner.tables.files, &inner.path, &blob.file.meta);
             // Nobody else has the store yet, so `set` succeeds.
-            let _ = blob.file.reader.set(reader.map_err(|error| missing(error, &path))?);
+            let is_new = blob.file.reader.set(reader.map_err(|error| missing(error, &path))?).is_ok();
+            debug_assert!(is_new, "blob file {} is open before its store", blob.file.meta.number);
         }
     }
     Ok(())

@@ -56,6 +56,7 @@ impl Staging {
     ///
     /// ORDER: its files and their names are durable before the rename.
     pub(super) fn commit(mut self) -> Result<()> {
+        debug_assert!(!self.is_committed && self.dir != self.target, "{}", self.dir.display());
         self.fs.sync_dir(&self.dir)?;
         self.fs.rename(&self.dir, &self.target)?;
         self.is_committed = true;

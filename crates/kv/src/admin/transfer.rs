@@ -78,11 +78,13 @@ fn read_pieces(file: &dyn File, mut take: impl FnMut(&[u8]) -> Result<()>) -> Re
     let mut at = 0;
     while at < len {
         let count = (len - at).min(buffer.len() as u64) as usize;
+        debug_assert!(count > 0 && count <= buffer.len(), "{count} of {} bytes", buffer.len());
         let piece = buffer.get_mut(..count).unwrap_or_default();
         file.read_exact_at(piece, at)?;
         take(piece)?;
         at += count as u64;
     }
+    debug_assert_eq!(at, len, "the pieces are the whole file");
     Ok(at)
 }
 

@@ -266,6 +266,7 @@ pub(super) enum Likeness {
 /// If fewer operations than this are alike in a row, the following ones are assumed to differ as
 /// well.
 const SEVERAL: usize = 4;
+const _: () = assert!(HEADER_BYTES == 8 + 4, "sequence number and count");
 
 /// Skips operations at the front of `rest` up to the first whose key `is_wanted`, or that has no
 /// short [`Header`]. Returns true for the former, and the bytes from that operation on.
@@ -286,6 +287,7 @@ fn pass_over<'a>(
             17..=48 => pass_over_keys::<17, 48>(rest, likeness, is_wanted),
             _ => break,
         };
+        debug_assert!(after.len() <= rest.len(), "operations are skipped from the front");
         let passed = rest.len() - after.len();
         if is_found {
             return (is_found, after);
@@ -337,6 +339,7 @@ fn pass_over_alike<'a, const MIN: usize, const MAX: usize>(
         && let Some(header) = Header::of(first)
         && (MIN..=MAX).contains(&header.key_len)
     {
+        debug_assert!(header.key_at < 8, "a short header has {} bytes", header.key_at);
         let (key_at, key_end, bytes) = (header.key_at, header.key_at + header.key_len, header.bytes());
         let mask = (1 << (8 * key_at)) - 1;
         let before = rest.len();

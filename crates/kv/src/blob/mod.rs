@@ -23,17 +23,49 @@ mod reference;
 mod tests;
 mod writer;
 
-pub(crate) use reader::{BlobReader, Blobs};
+pub(crate) use reader::BlobReader;
 pub(crate) use reference::BlobRef;
 pub(crate) use writer::BlobWriter;
 
 use cairn_codec::checksum::xxh3_64_seeded;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"CRNB");
+/// The version that is written. [`FormatVersion::of`] tells the versions that are read.
 const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 16;
 const RECORD_HEADER_BYTES: usize = 12;
 const FOOTER_BYTES: usize = 28;
+
+const _: () = assert!(HEADER_BYTES == 4 + 4 + 8, "magic, version, number");
+const _: () = assert!(RECORD_HEADER_BYTES == 8 + 4, "checksum, length");
+const _: () = assert!(FOOTER_BYTES == 8 + 8 + 8 + 4, "values, their bytes, checksum, magic");
+
+/// A version of the format that this build reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FormatVersion {
+    V1,
+    V2,
+}
+
+impl FormatVersion {
+    /// Returns the version with this number, or `None` for one that this build does not read.
+    fn of(number: u32) -> Option<FormatVersion> {
+        match number {
+            1 => Some(FormatVersion::V1),
+            2 => Some(FormatVersion::V2),
+            _ => None,
+        }
+    }
+
+    /// Returns the checksum of everything before the footer as the footer of this version covers
+    /// it: version 1 does not.
+    fn footer_body(self, checksum: u64) -> Option<u64> {
+        match self {
+            FormatVersion::V1 => None,
+            FormatVersion::V2 => Some(checksum),
+        }
+    }
+}
 
 /// Returns the seed of a record's checksum.
 #[inline]

@@ -1,17 +1,17 @@
 //! Reading values from blob files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cairn_codec::checksum::{Xxh3, xxh3_64_seeded};
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{Fs, OpenOptions};
 
 use super::reference::BlobRef;
-use super::{FOOTER_BYTES, HEADER_BYTES, MAGIC, RECORD_HEADER_BYTES, VERSION};
+use super::{FOOTER_BYTES, FormatVersion, HEADER_BYTES, MAGIC, RECORD_HEADER_BYTES, VERSION};
 use super::{footer_checksum, footer_sum, seed};
-use crate::iter::visible::BlobSource;
+use crate::file::BlobMeta;
 use crate::open_files::{OpenFiles, SharedFile};
-use crate::version::{BlobFile, BlobMeta, FileName, Version};
+use crate::version::FileName;
 use crate::{Error, Result};
 
 /// An open blob file.
@@ -19,7 +19,7 @@ use crate::{Error, Result};
 pub(crate) struct BlobReader {
     file: SharedFile,
     meta: BlobMeta,
-    version: u32,
+    version: FormatVersion,
 }
 
 impl BlobReader {
@@ -52,15 +52,18 @@ impl BlobReader {
         let version = u32::from_le_bytes([v0, v1, v2, v3]);
         expected[4..8].copy_from_slice(&version.to_le_bytes());
         expected[8..].copy_from_slice(&meta.number.to_le_bytes());
-        if header[..4] == expected[..4] && !(1..=VERSION).contains(&version) {
-            return Err(Error::unsupported(
-                &path,
-                format!("version {version}, supported versions are 1 to {VERSION}"),
-            ));
-        }
-        if header != expected {
-            return Err(Error::corruption(&path, 0, format!("not the header of blob file {}", meta.number)));
-        }
+        let is_blob_file = header[..4] == expected[..4];
+        let version = match FormatVersion::of(version) {
+            Some(version) if header == expected => version,
+            None if is_blob_file => {
+                let what = format!("version {version}, supported versions are 1 to {VERSION}");
+                return Err(Error::unsupported(&path, what));
+            }
+            _ => {
+                let what = format!("not the header of blob file {}", meta.number);
+                return Err(Error::corruption(&path, 0, what));
+            }
+        };
         let mut footer = [0; FOOTER_BYTES];
         let last = len - FOOTER_BYTES as u64;
         read(&file, &mut footer, last)?;
@@ -79,7 +82,7 @@ impl BlobReader {
         // The footer may be missing, so values may extend to the end of the file.
         let bytes = file.len().saturating_add(FOOTER_BYTES as u64);
         let meta = BlobMeta { number, bytes, values: 0, value_bytes: 0, checksum: 0, footer: 0 };
-        Ok(BlobReader { file, meta, version: VERSION })
+        Ok(BlobReader { file, meta, version: FormatVersion::V2 })
     }
 
     /// Describes blob file `number` in `dir` from its content, for a store whose manifest is lost.
@@ -108,9 +111,11 @@ impl BlobReader {
             whole.update(&piece[..len]);
             at += len as u64;
         }
-        // Accepts footers of the current version and of version 1.
-        let is_of = |body| sum == footer_checksum(values, value_bytes, number, bytes, body);
-        if !is_of(Some(whole.digest())) && !is_of(None) {
+        let is_of = |version: FormatVersion| {
+            let body = version.footer_body(whole.digest());
+            sum == footer_checksum(values, value_bytes, number, bytes, body)
+        };
+        if !is_of(FormatVersion::V2) && !is_of(FormatVersion::V1) {
             return Err(Error::corruption(&path, last, "not the footer of a finished blob file"));
         }
         whole.update(&footer);
@@ -122,6 +127,7 @@ impl BlobReader {
     /// Errors: [`Error::Corruption`] for a reference beyond the values and a record that does not
     /// match its checksum.
     pub(crate) fn load(&self, reference: BlobRef, out: &mut Vec<u8>) -> Result<()> {
+        debug_assert_eq!(reference.number, self.meta.number, "a reference to another file");
         out.clear();
         let record = reference.bytes.checked_add(RECORD_HEADER_BYTES as u64);
         let end = record.and_then(|record| reference.offset.checked_add(record));
@@ -135,6 +141,7 @@ impl BlobReader {
         read(&self.file, out, reference.offset)?;
         self.check(reference, out).inspect_err(|_| out.clear())?;
         out.drain(..RECORD_HEADER_BYTES);
+        debug_assert_eq!(out.len() as u64, reference.bytes, "the record's length was checked");
         Ok(())
     }
 
@@ -181,7 +188,7 @@ impl BlobReader {
             values += 1;
             value_bytes += bytes;
         }
-        let body = (self.version > 1).then(|| whole.digest());
+        let body = self.version.footer_body(whole.digest());
         let mut footer = [0; FOOTER_BYTES];
         read(&self.file, &mut footer, last)?;
         whole.update(&footer);
@@ -203,43 +210,4 @@ impl BlobReader {
 
 fn read(file: &SharedFile, buffer: &mut [u8], offset: u64) -> Result<()> {
     file.with(|file| Ok(file.read_exact_at(buffer, offset)?))
-}
-
-/// The blob files of a version.
-#[derive(Debug, Clone)]
-pub(crate) struct Blobs {
-    pub files: Arc<OpenFiles>,
-    pub path: Arc<PathBuf>,
-    pub version: Arc<Version>,
-}
-
-impl Blobs {
-    fn reader<'a>(&self, file: &'a BlobFile) -> Result<&'a BlobReader> {
-        if let Some(reader) = file.reader.get() {
-            return Ok(reader);
-        }
-        let reader = BlobReader::open_shared(&self.files, &self.path, &file.meta)?;
-        Ok(file.reader.get_or_init(|| reader))
-    }
-}
-
-impl BlobSource for Blobs {
-    fn load(&self, reference: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let decoded = BlobRef::decode(reference).ok_or_else(|| {
-            Error::corruption(&self.path, 0, "a table's reference to a blob file cannot be read")
-        })?;
-        if decoded.bytes == 0 {
-            out.clear();
-            return Ok(());
-        }
-        let Some(blob) = self.version.blob(decoded.number) else {
-            let path = FileName::Blob(decoded.number).path(&self.path);
-            return Err(Error::corruption(
-                &path,
-                decoded.offset,
-                "a table refers to it, but the manifest does not",
-            ));
-        };
-        self.reader(&blob.file)?.load(decoded, out)
-    }
 }

@@ -22,6 +22,7 @@ impl BlobRef {
         varint::push(self.number, out);
         varint::push(self.offset, out);
         varint::push(self.bytes, out);
+        debug_assert_eq!(BlobRef::decode(out), Some(*self), "a reference that would not be read back");
     }
 
     /// Decodes a reference. Returns `None` for bytes that are not one.

@@ -6,7 +6,7 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::{Fs, MemFs, OpenOptions};
 
 use super::{BlobReader, BlobRef, BlobWriter};
-use crate::version::BlobMeta;
+use crate::file::BlobMeta;
 
 fn write(fs: &MemFs, values: &[&[u8]]) -> (BlobMeta, Vec<BlobRef>) {
     fs.create_dir_all(Path::new("/s")).unwrap();

@@ -2,13 +2,12 @@
 
 use cairn_codec::checksum::{Xxh3, xxh3_64_seeded};
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{AppendWriter, File};
+use cairn_vfs::{AppendWriter, Bug, File, ensure};
 
 use super::reference::BlobRef;
 use super::{HEADER_BYTES, MAGIC, RECORD_HEADER_BYTES, VERSION, footer_checksum, seed};
-use crate::file::FileNumber;
-use crate::version::BlobMeta;
-use crate::{Error, Result};
+use crate::Result;
+use crate::file::{BlobMeta, FileNumber};
 
 /// Size of the pieces in which the file is written.
 const WRITE_BYTES: usize = 256 << 10;
@@ -50,11 +49,12 @@ impl BlobWriter {
 
     /// Adds a value.
     ///
-    /// Errors: [`Error::Invalid`] for a value of 4 GiB or more, and those of the file.
+    /// Errors: those of the file.
     pub(crate) fn add(&mut self, value: &[u8]) -> Result<BlobRef> {
         let len = u32::try_from(value.len())
-            .map_err(|_| Error::invalid(format!("a value of {} bytes for a blob file", value.len())))?;
+            .map_err(|_| Bug::new(format!("a value of {} bytes for a blob file", value.len())))?;
         let offset = self.out.position();
+        debug_assert!(offset >= HEADER_BYTES as u64, "a record at {offset} overlaps the header");
         let mut record = std::mem::take(&mut self.record);
         record.clear();
         record.resize(8, 0);
@@ -67,6 +67,11 @@ impl BlobWriter {
         // Releases the memory of a large record.
         self.record = if record.capacity() > 16 * WRITE_BYTES { Vec::new() } else { record };
         result?;
+        debug_assert_eq!(
+            self.out.position(),
+            offset + (RECORD_HEADER_BYTES + value.len()) as u64,
+            "the next record does not follow"
+        );
         self.values += 1;
         self.value_bytes += u64::from(len);
         Ok(BlobRef { number: self.number, offset, bytes: u64::from(len) })
@@ -79,6 +84,14 @@ impl BlobWriter {
 
     /// Writes the footer and syncs the file. Does not make the file's name durable.
     pub(crate) fn finish(mut self) -> Result<BlobMeta> {
+        ensure!(self.values > 0, "a blob file without values");
+        let records = self.value_bytes + self.values * RECORD_HEADER_BYTES as u64;
+        ensure!(
+            self.out.position() == HEADER_BYTES as u64 + records,
+            "{} records of {records} bytes end at {}",
+            self.values,
+            self.out.position()
+        );
         let bytes = self.out.position() + super::FOOTER_BYTES as u64;
         let body = Some(self.checksum.digest());
         let footer_sum = footer_checksum(self.values, self.value_bytes, self.number, bytes, body);
@@ -88,6 +101,7 @@ impl BlobWriter {
         footer.extend_from_slice(&footer_sum.to_le_bytes());
         footer.extend_from_slice(&MAGIC.to_le_bytes());
         self.write(&footer)?;
+        ensure!(self.out.position() == bytes, "a file of {} bytes, expected {bytes}", self.out.position());
         let checksum = self.checksum.digest();
         let file = self.out.into_file()?;
         file.sync_data()?;

@@ -5,6 +5,8 @@ use cairn_vfs::thread;
 
 const STRIPES: usize = 64;
 
+const _: () = assert!(STRIPES.is_power_of_two(), "threads are spread evenly");
+
 /// The counts of some threads, on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -24,6 +26,34 @@ impl Stripe {
     fn of(&self, is_data: bool) -> &Lookups {
         if is_data { &self.data } else { &self.meta }
     }
+}
+
+/// Contents and activity of a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheStats {
+    /// Lookups that found their block. Exact as long as at most 64 threads of the process ever use
+    /// a store; otherwise slightly low.
+    pub hits: u64,
+    /// Lookups that did not find their block.
+    pub misses: u64,
+    /// Hits of data blocks; as exact as `hits`.
+    pub data_hits: u64,
+    /// Misses of data blocks.
+    pub data_misses: u64,
+    /// Filters, including pinned ones, that ruled out a key; as exact as `hits`.
+    pub filters_skipping: u64,
+    /// Blocks inserted.
+    pub inserts: u64,
+    /// Blocks evicted to make room.
+    pub evictions: u64,
+    /// Blocks that were too large to insert.
+    pub rejected: u64,
+    /// Memory of the cached blocks, without pinned ones.
+    pub used_bytes: u64,
+    /// Memory of pinned data.
+    pub pinned_bytes: u64,
+    /// Maximum of `used_bytes` and `pinned_bytes` together.
+    pub capacity_bytes: u64,
 }
 
 /// Number of cache hits and misses.

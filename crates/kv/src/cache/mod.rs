@@ -35,6 +35,7 @@ use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 pub(crate) use slots::Slots;
 
 use crate::table::Block;
+pub(crate) use counters::CacheStats;
 use counters::Counters;
 use shard::Shard;
 
@@ -42,6 +43,8 @@ use shard::Shard;
 /// would evict one another.
 const SHARD_BYTES_MIN: u64 = 8 << 20;
 const SHARDS_MAX: u64 = 16;
+
+const _: () = assert!(SHARDS_MAX.is_power_of_two());
 
 /// The block cache, shared by all tables of a store or of several stores.
 pub(crate) struct Cache {
@@ -54,40 +57,13 @@ pub(crate) struct Cache {
     next_id: AtomicU64,
 }
 
-/// Contents and activity of a cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CacheStats {
-    /// Lookups that found their block. Exact as long as at most 64 threads of the process ever use
-    /// a store; otherwise slightly low.
-    pub hits: u64,
-    /// Lookups that did not find their block.
-    pub misses: u64,
-    /// Hits of data blocks; as exact as `hits`.
-    pub data_hits: u64,
-    /// Misses of data blocks.
-    pub data_misses: u64,
-    /// Filters, including pinned ones, that ruled out a key; as exact as `hits`.
-    pub filters_skipping: u64,
-    /// Blocks inserted.
-    pub inserts: u64,
-    /// Blocks evicted to make room.
-    pub evictions: u64,
-    /// Blocks that were too large to insert.
-    pub rejected: u64,
-    /// Memory of the cached blocks, without pinned ones.
-    pub used_bytes: u64,
-    /// Memory of pinned data.
-    pub pinned_bytes: u64,
-    /// Maximum of `used_bytes` and `pinned_bytes` together.
-    pub capacity_bytes: u64,
-}
-
 impl Cache {
     /// Creates a cache of the given capacity. With 0 it keeps nothing.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
         let shards = (capacity_bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         // A power of two, so that the shard of a slot is found with a mask.
-        let shards = 1 << shards.ilog2();
+        let shards: u64 = 1 << shards.ilog2();
+        debug_assert!((1..=SHARDS_MAX).contains(&shards), "{shards} shards");
         Cache {
             capacity: AtomicU64::new(capacity_bytes),
             pinned: AtomicU64::new(0),
@@ -153,7 +129,8 @@ impl Cache {
 
     /// Reverts `pin`.
     pub(crate) fn unpin(&self, bytes: u64) {
-        self.pinned.fetch_sub(bytes, Ordering::Relaxed);
+        let pinned = self.pinned.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(pinned >= bytes, "{bytes} bytes are unpinned, but {pinned} are pinned");
     }
 
     /// Changes the capacity immediately. The number of shards stays as created.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
-use super::CacheStats;
+use super::counters::CacheStats;
 use super::slots::Slots;
 use crate::table::Block;
 
@@ -13,6 +13,8 @@ const SMALL: u8 = 1;
 const MAIN: u8 = 2;
 /// The small queue gets one part in this many of the capacity.
 const SMALL_SHARE: u64 = 10;
+
+const _: () = assert!(SMALL != MAIN && SMALL != 0 && MAIN != 0, "0 is a slot that was never filled");
 
 #[derive(Debug, Default)]
 pub(super) struct Shard {
@@ -83,6 +85,8 @@ impl Shard {
             state.small.push_back(entry);
         }
         slot.forget_touched();
+        debug_assert!(state.used_bytes <= limit, "{} bytes of {limit} are in use", state.used_bytes);
+        state.assert_sound();
         slot.block.store(Some(Arc::clone(&block)));
         block
     }
@@ -92,6 +96,7 @@ impl Shard {
         for slot in indexes.filter_map(|index| slots.slot(index)) {
             if let Some(block) = slot.block.swap(None) {
                 let weight = block.weight() as u64;
+                debug_assert!(weight <= state.used_bytes, "a block of {weight} bytes was not counted");
                 state.used_bytes -= weight;
                 if slot.queue.load(Ordering::Relaxed) == SMALL {
                     state.small_bytes -= weight;
@@ -106,6 +111,7 @@ impl Shard {
             state.main.retain(|entry| !entry.slots.is_dead());
             state.dead = 0;
         }
+        state.assert_sound();
     }
 
     pub(super) fn shrink(&self, limit: u64) {
@@ -129,6 +135,16 @@ impl Shard {
 }
 
 impl State {
+    /// Asserts that the charges of the queues fit each other. For debug builds.
+    fn assert_sound(&self) {
+        debug_assert!(
+            self.small_bytes <= self.used_bytes,
+            "{} of {} bytes",
+            self.small_bytes,
+            self.used_bytes
+        );
+    }
+
     /// Evicts blocks until `needed` more bytes fit into `limit`.
     fn make_room(&mut self, needed: u64, limit: u64) {
         // BOUND: the number of blocks that get a second chance is limited. After that, blocks are
@@ -140,6 +156,7 @@ impl State {
             let Some(entry) = entry.or_else(|| self.main.pop_front()) else { return };
             self.pass(entry, &mut mercy);
         }
+        self.assert_sound();
     }
 
     /// Evicts the block at the head of a queue, or moves it to the main queue if it was accessed.
@@ -150,6 +167,7 @@ impl State {
             return; // `remove` has already removed the block
         }
         let weight = u64::from(entry.weight);
+        debug_assert!(weight <= self.used_bytes, "a block of {weight} bytes was not counted");
         let was_small = slot.queue.load(Ordering::Relaxed) == SMALL;
         if was_small {
             self.small_bytes -= weight;
@@ -164,6 +182,7 @@ impl State {
         self.used_bytes -= weight;
         self.evictions += 1;
         self.clock = self.clock.wrapping_add(1).max(1);
+        debug_assert!(self.clock > 0, "0 stands for a block that was never evicted");
         slot.evicted_at.store(if was_small { self.clock } else { 0 }, Ordering::Relaxed);
     }
 }

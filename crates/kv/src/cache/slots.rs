@@ -88,12 +88,15 @@ impl Slots {
     /// Returns the shard of a slot. Neighbouring slots are in different shards, and tables start at
     /// different ones.
     pub(super) fn shard_of(&self, index: usize, shards: usize) -> usize {
-        (index + self.id as usize) & (shards - 1)
+        debug_assert!(shards.is_power_of_two(), "{shards} shards");
+        index.wrapping_add(self.id as usize) & (shards - 1)
     }
 
     /// Returns the indexes of the slots in `shard`.
     pub(super) fn indexes_in(&self, shard: usize, shards: usize) -> impl Iterator<Item = usize> {
+        debug_assert!(shards.is_power_of_two() && shard < shards, "shard {shard} of {shards}");
         let first = shard.wrapping_sub(self.id as usize) & (shards - 1);
+        debug_assert_eq!(self.shard_of(first, shards), shard, "the first slot is in another shard");
         (first..self.slots.len()).step_by(shards)
     }
 }

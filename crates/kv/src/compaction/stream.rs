@@ -30,7 +30,7 @@ use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::merge_operator::{OPERATOR, Operator};
 use crate::range_del::RangeTombstones;
 use crate::ttl::{self, Ttl};
-use crate::{Error, Result, foreign};
+use crate::{Error, Result, user_code};
 
 /// A compaction filter's decision about an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub trait CompactionFilter: std::fmt::Debug + Send + Sync + 'static {
 /// The name for the filter in messages.
 const FILTER: &str = "the compaction filter";
 
-/// Number of entries between two calls of `look`.
+/// Number of entries between two calls of `interrupt`.
 const ENTRIES_PER_LOOK: u32 = 1024;
 
 /// The stream's knowledge about the rest of the store.
@@ -83,7 +83,7 @@ pub(crate) struct Rules<'a> {
     pub level: usize,
     /// Called regularly to decide whether to continue; its error ends the stream. Needed because
     /// many entries may pass before one survives.
-    pub look: Option<&'a dyn Fn() -> Result<()>>,
+    pub interrupt: Option<&'a dyn Fn() -> Result<()>>,
     /// The store's directory, for messages.
     pub store: Arc<PathBuf>,
     /// The keyspace's name, for messages.
@@ -101,7 +101,9 @@ impl Rules<'_> {
             return SEQNO_MAX;
         }
         let at = self.snapshots.partition_point(|&snapshot| snapshot < seqno);
-        self.snapshots.get(at).copied().unwrap_or(SEQNO_MAX)
+        let stripe = self.snapshots.get(at).copied().unwrap_or(SEQNO_MAX);
+        debug_assert!(stripe >= seqno, "number {seqno} in the stripe that ends at {stripe}");
+        stripe
     }
 
     /// Returns true when every snapshot sees an entry with this sequence number.
@@ -149,7 +151,7 @@ impl Dropped {
 pub(crate) struct Stream<'a, C, B> {
     input: C,
     rules: Rules<'a>,
-    /// Number of input entries until the next call of `look`.
+    /// Number of input entries until the next call of `interrupt`.
     until_look: u32,
     /// Returns whether a key, asked in ascending order, can have older entries outside the input.
     has_older: B,
@@ -181,6 +183,7 @@ enum Current {
 impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
     /// Creates a stream of the survivors of `input`, which must be positioned on its first entry.
     pub(crate) fn new(input: C, rules: Rules<'a>, has_older: B) -> Self {
+        debug_assert!(rules.snapshots.is_sorted_by(|a, b| a < b), "snapshots {:?}", rules.snapshots);
         Stream {
             input,
             rules,
@@ -248,7 +251,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         }
         self.current = Current::None;
         while self.input.valid() {
-            self.look_now_and_then()?;
+            self.check_interrupt()?;
             let is_new_key = !self.has_key || self.input.key() != self.key.as_slice();
             if is_new_key {
                 self.key.clear();
@@ -293,13 +296,14 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
     }
 
     #[inline]
-    fn look_now_and_then(&mut self) -> Result<()> {
+    fn check_interrupt(&mut self) -> Result<()> {
+        debug_assert!((1..=ENTRIES_PER_LOOK).contains(&self.until_look), "{} entries", self.until_look);
         self.until_look -= 1;
         if self.until_look > 0 {
             return Ok(());
         }
         self.until_look = ENTRIES_PER_LOOK;
-        self.rules.look.map_or(Ok(()), |look| look())
+        self.rules.interrupt.map_or(Ok(()), |interrupt| interrupt())
     }
 
     /// Drops the input's entry.
@@ -355,7 +359,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         {
             let (level, key) = (self.rules.level, self.key.as_slice());
             let decision =
-                foreign::call(self.rules.keyspace, key, FILTER, || filter.filter(level, key, value))?;
+                user_code::call(self.rules.keyspace, key, FILTER, || filter.filter(level, key, value))?;
             match decision {
                 FilterDecision::Keep => {}
                 FilterDecision::Change(value) if value.len() > VALUE_BYTES_MAX => {}
@@ -409,6 +413,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
 
     fn keep_tombstone(&mut self, seqno: Seqno, stripe: Seqno) -> Result<bool> {
         self.hidden_stripe = Some(stripe);
+        debug_assert!(self.input.kind() == Kind::Delete, "a tombstone of kind {:?}", self.input.kind());
         if self.rules.seen_by_all(seqno) && !(self.has_older)(&self.key)? {
             self.dropped.tombstones += 1;
             self.input.next()?;
@@ -421,6 +426,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
     /// Consumes the merge operands of one stripe and the entry below them, if it is in the same
     /// stripe. Leaves the result in `pending`.
     fn merge(&mut self, stripe: Seqno) -> Result<()> {
+        debug_assert!(self.pending.is_empty(), "survivors of the previous merge are left");
+        debug_assert!(self.input.kind() == Kind::Merge, "a merge of {:?}", self.input.kind());
         let newest = self.input.seqno();
         let mut operands: Vec<(Seqno, Vec<u8>)> = Vec::new(); // newest first
         let mut base: Option<(Seqno, Kind, Vec<u8>)> = None;
@@ -447,6 +454,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
                 break;
             }
         }
+        debug_assert!(!operands.is_empty(), "the merge began at an operand");
+        debug_assert!(base.is_none() || !is_hidden, "a base below a range tombstone");
         let is_end = base.is_some() || is_hidden;
         self.hidden_stripe = is_end.then_some(stripe);
         // Checks whether this is the start of the key's history: nothing older exists, and all
@@ -522,7 +531,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
     /// Calls the operator for the current key. Returns `None` if it panics and `keeps_unmerged` is
     /// set.
     fn called<T>(&self, code: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
-        match foreign::call(self.rules.keyspace, &self.key, OPERATOR, || code(&self.key)) {
+        match user_code::call(self.rules.keyspace, &self.key, OPERATOR, || code(&self.key)) {
             Err(_) if self.rules.keeps_unmerged => Ok(None),
             result => result.map(Some),
         }

@@ -33,7 +33,7 @@ impl Budget {
     /// exceed the limit. Costs three loads unless the memtable has grown.
     #[inline]
     pub(crate) fn written(&self, id: KeyspaceId, memtable: &Memtable) -> bool {
-        if memtable.noted_bytes() != Some(memtable.allocated_bytes() as u64) {
+        if memtable.budgeted_bytes() != Some(memtable.allocated_bytes() as u64) {
             self.grown(id, memtable);
         }
         self.total.load(Relaxed) > self.allowed
@@ -44,21 +44,37 @@ impl Budget {
         let mut sizes = lock(&self.sizes);
         let bytes = memtable.allocated_bytes() as u64;
         // The memtable was sealed meanwhile, so it no longer counts.
-        let Some(noted) = memtable.noted_bytes() else { return };
-        sizes.remove(&(noted, id));
+        let Some(noted) = memtable.budgeted_bytes() else { return };
+        debug_assert!(bytes >= noted, "a memtable of {noted} bytes shrank to {bytes}");
+        let was_listed = sizes.remove(&(noted, id));
+        debug_assert_eq!(was_listed, noted > 0, "a memtable of keyspace {} with {noted} bytes", id.0);
         sizes.insert((bytes, id));
-        memtable.note_bytes(Some(bytes));
+        memtable.set_budgeted_bytes(Some(bytes));
         // Never underflows: the noted size was added under this lock.
         self.total.fetch_add(bytes.wrapping_sub(noted), Relaxed);
+        self.assert_sound(&sizes);
+    }
+
+    /// Asserts that the total is that of the listed sizes, with one memtable per keyspace. For debug
+    /// builds.
+    fn assert_sound(&self, sizes: &BTreeSet<(u64, KeyspaceId)>) {
+        debug_assert_eq!(
+            self.total.load(Relaxed),
+            sizes.iter().map(|(bytes, _)| bytes).sum::<u64>(),
+            "the total of {} memtables",
+            sizes.len()
+        );
     }
 
     /// Removes the sealed `memtable` of keyspace `id` from the budget.
     pub(crate) fn sealed(&self, id: KeyspaceId, memtable: &Memtable) {
         let mut sizes = lock(&self.sizes);
-        let Some(noted) = memtable.noted_bytes() else { return };
-        sizes.remove(&(noted, id));
-        memtable.note_bytes(None);
+        let Some(noted) = memtable.budgeted_bytes() else { return };
+        let was_listed = sizes.remove(&(noted, id));
+        debug_assert_eq!(was_listed, noted > 0, "a memtable of keyspace {} with {noted} bytes", id.0);
+        memtable.set_budgeted_bytes(None);
         self.total.fetch_sub(noted, Relaxed);
+        self.assert_sound(&sizes);
     }
 
     /// Returns the keyspace of the largest memtable.

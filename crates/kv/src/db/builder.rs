@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{Clock, Fs, StdFs, SystemClock};
+use cairn_vfs::{Clock, Fs};
 
 use crate::Result;
 use crate::db::keyspace::Db;
@@ -159,21 +159,16 @@ impl Builder {
         self.default.memtable_bytes = bytes;
         self
     }
+}
 
-    /// Opens the store, and recovers it if necessary.
-    ///
-    /// Reads the manifest and the log since the last flushes, but no tables.
-    ///
-    /// Errors:
-    /// - [`crate::Error::Busy`] if the store is already open.
-    /// - [`crate::Error::NotFound`] if the store does not exist and must not be created.
-    /// - [`crate::Error::Vfs`] with [`cairn_vfs::Operation::StartThread`] if the system has no more
-    ///   threads; the store is closed again.
-    /// - [`crate::Error::Corruption`] if data is damaged that had been synced.
-    /// - [`crate::Error::Invalid`] for options that contradict each other or the store.
-    pub fn open(self) -> Result<Db> {
-        let fs = self.fs.clone().unwrap_or_else(|| Arc::new(StdFs::new()));
-        let clock = self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
-        crate::db::open::open(self, fs, clock)
+impl Db {
+    /// Returns a builder that opens or creates the store in the directory `path`.
+    pub fn builder(path: impl AsRef<Path>) -> Builder {
+        Builder::new(path.as_ref())
+    }
+
+    /// Opens or creates the store in the directory `path` with default options.
+    pub fn open(path: impl AsRef<Path>) -> Result<Db> {
+        Db::builder(path).open()
     }
 }

@@ -2,20 +2,25 @@
 
 use std::collections::HashSet;
 
+use cairn_lsm_policy::Strategy;
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, Mutex, lock, read};
 use cairn_vfs::thread;
+use cairn_vfs::{Bug, ensure};
 
+use crate::Result;
 use crate::compaction::strategy::{
-    Job, JobKind, LevelInfo, Manual, ManualStep, RunInfo, RunningJob, State, TableInfo,
+    JobKind, LevelInfo, Manual, ManualStep, RunInfo, RunningJob, State, TableInfo,
 };
 use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
-use crate::db::background::{PauseGuard, caught};
+use crate::db::background::{PauseGuard, catch_panic};
 use crate::db::controller::Pressure;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::level_cursor::LevelCursor;
 use crate::db::output::{Cut, Output, Written, is_garbage, keyspace_table_options};
+use crate::db::running_jobs::{Claimed, RunningJobs};
 use crate::db::view::View;
 use crate::events::{Event, StallCause};
 use crate::file::{FileNumber, TableMeta};
@@ -23,35 +28,9 @@ use crate::iter::merge::MergeCursor;
 use crate::iter::visible::Bounds;
 use crate::range_del::RangeTombstones;
 use crate::version::{NewTable, OldTable, Run, TableFile, Version, VersionEdit};
-use crate::{Error, Result};
 
 #[cfg(test)]
 mod tests;
-
-/// A running compaction.
-#[derive(Debug)]
-pub(crate) struct Running {
-    id: u64,
-    output_level: usize,
-    smallest: Vec<u8>,
-    largest: Vec<u8>,
-    tables: Vec<FileNumber>,
-}
-
-/// The running compactions of a keyspace.
-#[derive(Debug, Default)]
-pub(crate) struct RunningJobs {
-    next_id: u64,
-    jobs: Vec<Running>,
-}
-
-/// A job whose tables are marked as being compacted, and the version from which it was chosen.
-#[derive(Debug)]
-pub(crate) struct Claimed {
-    id: u64,
-    job: Job,
-    version: Arc<Version>,
-}
 
 impl Inner {
     /// Returns the state of a keyspace as the strategy sees it.
@@ -103,7 +82,7 @@ impl Inner {
 
     /// Asks the strategy for a job and marks its tables as being compacted.
     pub(crate) fn claim_compaction(&self, keyspace: &KeyspaceState) -> Option<Claimed> {
-        if keyspace.given_up.is_waiting() {
+        if keyspace.abandoned.is_waiting() {
             return None;
         }
         let mut running = lock(&keyspace.running);
@@ -114,7 +93,7 @@ impl Inner {
 
     /// Returns true if the strategy has a job that could start now.
     pub(crate) fn is_compaction_due(&self, keyspace: &KeyspaceState) -> bool {
-        if keyspace.given_up.is_waiting() {
+        if keyspace.abandoned.is_waiting() {
             return false;
         }
         let running = lock(&keyspace.running);
@@ -160,7 +139,7 @@ impl Inner {
         let tables_bytes: u64 = outputs.tables.iter().map(|meta| meta.bytes).sum();
         let written = tables_bytes + outputs.blobs.iter().map(|meta| meta.bytes).sum::<u64>();
         if job.kind == JobKind::Merge {
-            keyspace.given_up.succeeded();
+            keyspace.abandoned.succeeded();
             self.counters.compactions.fetch_add(1, Relaxed);
             self.counters.compaction_read_bytes.fetch_add(job.input_bytes, Relaxed);
             self.counters.compaction_write_bytes.fetch_add(written, Relaxed);
@@ -168,7 +147,7 @@ impl Inner {
             self.counters.trivial_moves.fetch_add(1, Relaxed);
         }
         let took = self.clock.now().saturating_sub(start);
-        self.tell(|| Event::Compacted {
+        self.notify(|| Event::Compacted {
             keyspace: keyspace.name.clone(),
             reason: job.reason.to_string(),
             level: job.output_level,
@@ -183,10 +162,18 @@ impl Inner {
     fn run_job(&self, keyspace: &KeyspaceState, claimed: &Claimed) -> Result<Written> {
         let job = &claimed.job;
         let inputs = claimed.inputs()?;
+        let input_bytes: u64 =
+            inputs.iter().flat_map(|input| &input.tables).map(|file| file.meta.bytes).sum();
+        ensure!(
+            input_bytes == job.input_bytes,
+            "a job reads {input_bytes} bytes, but was chosen for {}",
+            job.input_bytes
+        );
         let mut outputs = match job.kind {
             JobKind::Merge => self.merge_tables(keyspace, claimed, &inputs)?,
             JobKind::Move | JobKind::Drop => Written::default(),
         };
+        check_outputs(&outputs, &inputs)?;
         if job.kind == JobKind::Drop {
             for file in inputs.iter().flat_map(|input| &input.tables) {
                 outputs.add_garbage(file.meta.blobs.iter().copied().collect());
@@ -236,10 +223,11 @@ impl Inner {
         let merge =
             Merge { inner: self, keyspace, claimed, inputs, tombstones, snapshots: self.snapshots.list() };
         let parts = parts(&job.boundaries);
+        ensure!(parts.len() == job.boundaries.len() + 1, "{} parts", parts.len());
         if parts.len() == 1 || self.background.is_inline() {
             let mut outputs = Written::default();
             for part in &parts {
-                match caught("a compaction", || merge.part(part)) {
+                match catch_panic("a compaction", || merge.part(part)) {
                     Ok(written) => outputs.extend(written),
                     Err(error) => {
                         // The failed part has already removed its own files.
@@ -254,7 +242,7 @@ impl Inner {
             let handles: Vec<_> = parts
                 .iter()
                 .map(|part| {
-                    let work = || caught("a compaction", || merge.part(part));
+                    let work = || catch_panic("a compaction", || merge.part(part));
                     thread::spawn_scoped(scope, "cairn-kv-part", work)
                 })
                 .collect();
@@ -262,14 +250,15 @@ impl Inner {
                 .into_iter()
                 .zip(&parts)
                 .map(|(handle, part)| match handle {
-                    Ok(handle) => {
-                        handle.join().unwrap_or_else(|_| Err(Error::invalid("a compaction panicked")))
-                    }
+                    Ok(handle) => handle
+                        .join()
+                        .unwrap_or_else(|_| Err(Bug::new("a thread of a compaction panicked").into())),
                     // The system refused another thread, so this one merges the part.
-                    Err(_) => caught("a compaction", || merge.part(part)),
+                    Err(_) => catch_panic("a compaction", || merge.part(part)),
                 })
                 .collect::<Vec<_>>()
         });
+        ensure!(results.len() == parts.len(), "{} results of {} parts", results.len(), parts.len());
         let mut outputs = Written::default();
         let mut failure = None;
         for result in results {
@@ -351,18 +340,21 @@ impl Inner {
                     .compact_range(&self.strategy_state(keyspace, &version, &running), &manual)
                 {
                     ManualStep::Run(job) => Some(running.claim(job, version)),
-                    // `Blocked` cannot occur: background jobs have ended, and other calls wait.
-                    ManualStep::Blocked | ManualStep::Done => None,
+                    step => {
+                        let is_done = step == ManualStep::Done;
+                        debug_assert!(is_done, "background jobs have ended, and other calls wait");
+                        None
+                    }
                 }
             };
             let Some(claimed) = step else { break };
-            let result = caught("a compaction", || self.compact(keyspace, claimed));
+            let result = catch_panic("a compaction", || self.compact(keyspace, claimed));
             result.map_err(|error| self.job_failed(error))?;
             // Writers may be stopped waiting for this job.
             self.update_pressure(keyspace);
         }
         if *bounds == Bounds::default() {
-            keyspace.given_up.clear();
+            keyspace.abandoned.clear();
         }
         drop(pause);
         drop(alone);
@@ -379,21 +371,9 @@ struct RunningGuard<'a> {
 
 impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
-        lock(self.running).jobs.retain(|job| job.id != self.id);
-    }
-}
-
-impl RunningJobs {
-    fn claim(&mut self, job: Job, version: Arc<Version>) -> Claimed {
-        self.next_id += 1;
-        self.jobs.push(Running {
-            id: self.next_id,
-            output_level: job.output_level,
-            smallest: job.smallest.clone(),
-            largest: job.largest.clone(),
-            tables: job.inputs.iter().flat_map(|input| input.tables.iter().copied()).collect(),
-        });
-        Claimed { id: self.next_id, job, version }
+        let mut running = lock(self.running);
+        debug_assert!(running.jobs.iter().any(|job| job.id == self.id), "job {} is not running", self.id);
+        running.jobs.retain(|job| job.id != self.id);
     }
 }
 
@@ -417,8 +397,18 @@ impl Claimed {
             .iter()
             .map(|input| {
                 let tables: Option<Vec<_>> = input.tables.iter().map(|&number| find(number)).collect();
-                let tables =
-                    tables.ok_or_else(|| Error::invalid("a compaction of tables that do not exist"))?;
+                let tables = tables.ok_or_else(|| {
+                    let numbers = &input.tables;
+                    Bug::new(format!(
+                        "a compaction of tables {numbers:?}, not all of which are in its version"
+                    ))
+                })?;
+                ensure!(
+                    tables.is_sorted_by(|a, b| a.meta.smallest <= b.meta.smallest),
+                    "the tables {:?} of run {} are not in key order",
+                    input.tables,
+                    input.run
+                );
                 Ok(JobInput { level: input.level, run: input.run, tables })
             })
             .collect()
@@ -451,6 +441,31 @@ struct Merge<'a> {
     snapshots: Vec<u64>,
 }
 
+/// Checks the tables that a job has written: they are in key order and disjoint, and have nothing
+/// that its inputs do not have.
+///
+/// Errors: [`Error::Bug`](crate::Error::Bug), before the tables are installed.
+fn check_outputs(outputs: &Written, inputs: &[JobInput]) -> Result<()> {
+    let metas = || inputs.iter().flat_map(|input| &input.tables).map(|file| &file.meta);
+    let smallest = metas().map(|meta| &meta.smallest).min();
+    let largest = metas().map(|meta| &meta.largest).max();
+    let newest = metas().map(|meta| meta.seqnos.1).max();
+    ensure!(
+        outputs.tables.is_sorted_by(|a, b| a.largest <= b.smallest),
+        "a compaction wrote tables that overlap: {:?}",
+        outputs.tables.iter().map(|meta| meta.number).collect::<Vec<_>>()
+    );
+    for meta in &outputs.tables {
+        let number = meta.number;
+        ensure!(meta.entries > 0, "table {number} of a compaction has no entries");
+        ensure!(Some(&meta.smallest) >= smallest, "table {number} begins before the inputs");
+        ensure!(Some(&meta.largest) <= largest, "table {number} ends after the inputs");
+        ensure!(Some(meta.seqnos.1) <= newest, "table {number} has a number above those of the inputs");
+        ensure!(metas().all(|input| input.number != number), "table {number} is input and output");
+    }
+    Ok(())
+}
+
 /// Returns the half-open key ranges into which `boundaries` divide the key space.
 fn parts(boundaries: &[Vec<u8>]) -> Vec<Bounds> {
     let lowers = std::iter::once(None).chain(boundaries.iter().cloned().map(Some));
@@ -473,7 +488,7 @@ impl Merge<'_> {
             None => cursor.seek_first()?,
         }
         let options = &self.keyspace.options;
-        let look = || inner.background.check_running(&inner.path);
+        let interrupt = || inner.background.check_running(&inner.path);
         let rules = Rules {
             snapshots: self.snapshots.clone(),
             tombstones: Arc::clone(&self.tombstones),
@@ -482,7 +497,7 @@ impl Merge<'_> {
             blobs: Some(inner.blob_source(&self.claimed.version)),
             filter: options.compaction_filter.clone(),
             level: job.output_level,
-            look: Some(&look),
+            interrupt: Some(&interrupt),
             store: Arc::clone(&inner.path),
             keyspace: &self.keyspace.name,
             keeps_unmerged: false,
@@ -511,6 +526,10 @@ impl Merge<'_> {
             if part.upper.as_deref().is_some_and(|upper| stream.key() >= upper) {
                 break;
             }
+            debug_assert!(
+                part.lower.as_deref().is_none_or(|lower| lower <= stream.key()),
+                "a key before the part"
+            );
             output.add(stream.key(), stream.seqno(), stream.kind(), stream.value())?;
         }
         lock(&inner.counters.dropped).add(stream.dropped());

@@ -4,11 +4,11 @@ use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, lock};
 use cairn_wal::Appender;
 
+use crate::Result;
 use crate::db::controller::Pressure;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::stats::{KeyspaceStats, LevelStats, Stats};
-use crate::events::Event;
-use crate::{Error, Result};
 
 /// Maximum number of failed jobs to ignore because they may have started before the call.
 const STALE_JOBS_MAX: usize = 4;
@@ -39,7 +39,7 @@ impl Inner {
             self.wait_for_work(&keyspace, |is_idle| is_idle && !self.is_work_due())?;
         }
         // Work that was abandoned is not due, but it is not done either.
-        if let Some(error) = self.all_keyspaces().iter().find_map(|keyspace| keyspace.given_up.error()) {
+        if let Some(error) = self.all_keyspaces().iter().find_map(|keyspace| keyspace.abandoned.error()) {
             return Err(error);
         }
         self.remove_obsolete();
@@ -52,7 +52,7 @@ impl Inner {
         let Some(log) = self.log.get() else { return Ok(()) };
         // Space that cannot be released now is released at the next call or the next open.
         let _ = log.trim();
-        let needed = self.pass_notes(self.versions.log_start());
+        let needed = self.skip_notes(self.versions.log_start());
         {
             let mut commit = lock(&self.commit);
             let is_over = commit.position() <= needed;
@@ -68,6 +68,7 @@ impl Inner {
     /// distinguish damage from a crash, and releases preallocated space.
     pub(crate) fn close_log(&self) {
         let mut commit = lock(&self.commit);
+        debug_assert!(commit.end <= commit.position(), "the log ends before its old end {}", commit.end);
         commit.end = commit.position();
         if let (Some(log), Some(appender)) = (self.log.get(), commit.appender.take()) {
             // No caller is left to report an error to. Data that cannot be synced is with the
@@ -84,103 +85,32 @@ impl Inner {
     /// true if no job is running.
     ///
     /// Errors: the store's failure, and a full disk.
-    fn wait_for_work(
+    pub(super) fn wait_for_work(
         self: &Arc<Self>,
         keyspace: &Arc<KeyspaceState>,
         mut is_done: impl FnMut(bool) -> bool,
     ) -> Result<()> {
         let mut wait = || {
-            let full_before = self.full_count.load(SeqCst);
+            let count_before = self.out_of_space_count.load(SeqCst);
             self.work_is_due(keyspace)?;
-            self.background.wait_until(self, full_before, &mut is_done)
+            self.wait_for_jobs(count_before, &mut is_done)
         };
         // The error may come from jobs that started before the call, one per thread, when there was
         // less space than now.
         let mut left = self.background.threads().min(STALE_JOBS_MAX);
         loop {
             match wait() {
-                Err(error) if error.can_be_tried_again() && left > 0 => left -= 1,
+                Err(error) if error.is_retryable() && left > 0 => left -= 1,
                 result => return result,
             }
         }
     }
 
     /// Returns true if a flush or a compaction could start.
-    fn is_work_due(&self) -> bool {
+    pub(super) fn is_work_due(&self) -> bool {
         self.all_keyspaces()
             .iter()
             .any(|keyspace| !keyspace.view.load().sealed.is_empty() || self.is_compaction_due(keyspace))
-    }
-
-    /// Handles a job that failed because the disk was full or no more files could be opened. No
-    /// data is lost: the memtables and the log hold what the job was to write. The job is retried
-    /// when work next becomes due. Until one succeeds, writers that would have to wait for it fail
-    /// with `error`.
-    pub(crate) fn no_room(&self, error: Error) -> Error {
-        *lock(&self.full) = Some(error.clone());
-        self.is_full.store(true, SeqCst);
-        self.full_count.fetch_add(1, SeqCst);
-        // Removing obsolete files makes room for the retry.
-        self.remove_obsolete();
-        self.controller.wake();
-        self.tell_failure(&error);
-        error
-    }
-
-    /// Clears the full-disk state after a job succeeded.
-    pub(crate) fn disk_has_room(&self) {
-        if self.is_full.swap(false, SeqCst) {
-            *lock(&self.full) = None;
-        }
-    }
-
-    /// Stalls the writer while background work is too far behind.
-    ///
-    /// Errors: a full disk, if the awaited work cannot be done because of it.
-    #[inline]
-    pub(crate) fn admit(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, bytes: usize) -> Result<()> {
-        if self.is_full.load(Relaxed) {
-            self.admit_to_full_disk(keyspace)?;
-        }
-        let abandon = || self.failed.load(SeqCst) || self.is_full.load(SeqCst);
-        if let Some((cause, waited)) = self.controller.admit(bytes, &*self.clock, abandon) {
-            if waited.as_millis() >= 1 {
-                self.tell(|| Event::Stalled { keyspace: keyspace.name.clone(), cause, waited });
-            }
-            self.check_writable()?;
-            if self.is_full.load(SeqCst) {
-                self.admit_to_full_disk(keyspace)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets the writer continue while memory lasts, and has the failed work retried.
-    #[cold]
-    fn admit_to_full_disk(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
-        let has_memory = || {
-            keyspace.view.load().sealed.len() < keyspace.options.sealed_memtables_max
-                && !self.controller.is_stopped()
-        };
-        let result = self.work_is_due(keyspace);
-        if has_memory() {
-            return Ok(());
-        }
-        result?;
-        if !self.background.is_inline() {
-            // There may be space again by now. The retried job decides.
-            let is_over = |is_idle: bool| !self.is_full.load(SeqCst) || is_idle && !self.is_work_due();
-            let waited = self.wait_for_work(keyspace, is_over);
-            if has_memory() {
-                // An error of an unrelated job does not matter, since there is memory again.
-                return Ok(());
-            }
-            waited?;
-        }
-        match lock(&self.full).clone() {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
     }
 
     /// Sets the write speed according to the backlog of background work.

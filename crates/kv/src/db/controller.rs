@@ -36,6 +36,10 @@ const SPEED_MIN: f64 = 4.0 * 1024.0 * 1024.0;
 /// Fastest limited speed, just above the soft limit.
 const SPEED_MAX: f64 = 512.0 * 1024.0 * 1024.0;
 
+const _: () =
+    assert!(DELAY_MIN.as_nanos() <= DELAY_MAX.as_nanos() && DELAY_MAX.as_nanos() <= OWED_MAX.as_nanos());
+const _: () = assert!(0.0 < SPEED_MIN && SPEED_MIN < SPEED_MAX);
+
 /// The write speed that one kind of background work permits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Pressure {
@@ -49,6 +53,8 @@ impl Pressure {
     /// `hard`, where they stop. In between the speed falls geometrically: equal steps of debt
     /// reduce it by the same factor.
     pub(crate) fn between(cause: StallCause, value: f64, soft: f64, hard: f64) -> Pressure {
+        debug_assert!(0.0 < soft && soft <= hard, "limits {soft} and {hard}");
+        debug_assert!(value >= 0.0, "a debt of {value}");
         let speed = if value < soft {
             f64::INFINITY
         } else if value >= hard {
@@ -56,6 +62,7 @@ impl Pressure {
         } else {
             SPEED_MAX * (SPEED_MIN / SPEED_MAX).powf((value - soft) / (hard - soft))
         };
+        debug_assert!(speed == 0.0 || speed >= SPEED_MIN - 1.0, "a speed of {speed} bytes a second");
         Pressure { cause, speed }
     }
 
@@ -133,6 +140,8 @@ pub struct Stalls {
 
 const CAUSES: [StallCause; 3] = [StallCause::Memtables, StallCause::LevelZero, StallCause::PendingCompaction];
 
+const _: () = assert!(CAUSES.len() == 3, "a counter of nanoseconds for each cause");
+
 const STOPPED: u64 = u64::MAX;
 
 impl Controller {
@@ -176,6 +185,8 @@ impl Controller {
         let Some(worst) = worst else { return };
         // For an infinite speed this is 0.
         let nanos = if worst.stops() { STOPPED } else { ((1u64 << 20) as f64 / worst.speed * 1e9) as u64 };
+        debug_assert!(worst.stops() || nanos < STOPPED, "a speed of {} looks like a stop", worst.speed);
+        debug_assert!(CAUSES.contains(&worst.cause), "{:?} is not counted", worst.cause);
         let cause = CAUSES.iter().position(|cause| *cause == worst.cause).unwrap_or(0);
         self.cause.store(cause as u8, Relaxed);
         let before = self.nanos_a_mib.swap(nanos, SeqCst);
@@ -254,6 +265,7 @@ impl Controller {
         // Subtracts before the sleep, so that concurrent writers pay different parts.
         let before = self.owed.fetch_update(Relaxed, Relaxed, |owed| Some(owed - part(owed)));
         let (Ok(owed) | Err(owed)) = before;
+        debug_assert!(part(owed) <= owed, "more is paid than owed");
         clock.sleep(Duration::from_nanos(part(owed)));
         (Duration::from_nanos(owed), part(owed))
     }

@@ -1,5 +1,6 @@
 //! Flush: writes sealed memtables to a table of level 0.
 
+use cairn_vfs::ensure;
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, RwLockReadGuard, lock, read};
 use cairn_wal::Lsn;
@@ -7,7 +8,8 @@ use cairn_wal::Lsn;
 use crate::Result;
 use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::output::{Cut, Output, Written, keyspace_table_options};
 use crate::db::view::Sealed;
 use crate::events::Event;
@@ -31,10 +33,30 @@ impl Inner {
         // ORDER: after the wait, which also ends when a write fails. A failed write must not get
         // into a table in part.
         self.check_alive()?;
+        ensure!(
+            self.order.visible() >= newest.last_seqno,
+            "writes up to {} are flushed, but only those up to {} are complete",
+            newest.last_seqno,
+            self.order.visible()
+        );
+        ensure!(
+            sealed
+                .is_sorted_by(|newer, older| newer.last_seqno >= older.last_seqno && newer.end >= older.end),
+            "sealed memtables are not listed from the newest to the oldest"
+        );
         self.sync_before_flush(keyspace, newest.end)?;
         let start = self.clock.now();
         let mut edit = VersionEdit::default();
         let (tables, written) = self.write_level_zero(keyspace, &sealed)?;
+        ensure!(tables.len() <= 1, "a flush wrote {} tables, expected one at most", tables.len());
+        for new in &tables {
+            ensure!(
+                new.meta.seqnos.1 <= newest.last_seqno,
+                "a flush of writes up to {} wrote number {}",
+                newest.last_seqno,
+                new.meta.seqnos.1
+            );
+        }
         let tables_bytes: u64 = tables.iter().map(|table| table.meta.bytes).sum();
         let bytes = tables_bytes + written.blobs.iter().map(|blob| blob.bytes).sum::<u64>();
         let table = tables.first().map(|table| table.meta.number);
@@ -46,13 +68,13 @@ impl Inner {
         self.advance_idle_keyspaces(keyspace, &mut edit)?;
         self.install(keyspace, edit, &sealed)?;
         self.note_edit(&mut lock(&self.commit));
-        keyspace.given_up.flushed();
+        keyspace.abandoned.flushed();
         self.release_log()?;
         self.counters.flushes.fetch_add(1, Relaxed);
         self.counters.flush_bytes.fetch_add(bytes, Relaxed);
         let took = self.clock.now().saturating_sub(start);
         self.controller.flushed(sealed.iter().map(|sealed| sealed.memtable.raw_bytes()).sum(), took);
-        self.tell(|| Event::Flushed { keyspace: keyspace.name.clone(), table, bytes, took });
+        self.notify(|| Event::Flushed { keyspace: keyspace.name.clone(), table, bytes, took });
         Ok(())
     }
 
@@ -95,7 +117,7 @@ impl Inner {
             blobs: None,
             filter: None,
             level: 0,
-            look: None,
+            interrupt: None,
             store: Arc::clone(&self.path),
             keyspace: &keyspace.name,
             // A flush cannot be abandoned, as that would retain its log and memory forever.

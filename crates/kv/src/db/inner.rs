@@ -7,70 +7,24 @@ use cairn_vfs::sync::{Arc, CacheAligned, Mutex, OnceLock, RwLock, lock};
 use cairn_vfs::{Clock, Fs};
 use cairn_wal::{Appender, Log, Lsn};
 
-use crate::compaction::strategy::Strategy;
 use crate::db::background::Background;
 use crate::db::budget::Budget;
-use crate::db::compact::RunningJobs;
 use crate::db::controller::Controller;
-use crate::db::given_up::GivenUp;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::limiter::Limiter;
-use crate::db::order::Order;
 use crate::db::registry::Registry;
 use crate::db::reserve::Reserve;
 use crate::db::snapshots::{SnapshotGuard, Snapshots};
 use crate::db::stats::Counters;
 use crate::db::tables::Tables;
-use crate::db::view::View;
+use crate::db::visibility_order::VisibilityOrder;
 use crate::kind::Seqno;
 use crate::memtable::Memtable;
 use crate::options::{KeyspaceOptions, Options};
-use crate::swap::Swap;
 use crate::ttl::Ttl;
 use crate::txn::LockTable;
 use crate::version::{KeyspaceId, VersionSet};
-use crate::{Error, Result, foreign};
-
-/// A keyspace of an open store.
-#[derive(Debug)]
-pub(crate) struct KeyspaceState {
-    pub id: KeyspaceId,
-    pub name: String,
-    pub options: KeyspaceOptions,
-    /// The view for readers. Replaced under the commit lock when a memtable is sealed, and under
-    /// the lock of the version set when the tables change.
-    pub view: Swap<View>,
-    /// Running compactions.
-    pub running: Mutex<RunningJobs>,
-    /// Held during a manual compaction of a range.
-    pub manual: Mutex<()>,
-    pub strategy: Box<dyn Strategy>,
-    pub given_up: GivenUp,
-    /// Set when the keyspace was dropped, after which its handles fail.
-    pub dropped: AtomicBool,
-}
-
-impl KeyspaceState {
-    /// Checks that the keyspace still exists. Errors: [`Error::NotFound`] if it was dropped.
-    #[inline]
-    pub(crate) fn check_open(&self) -> Result<()> {
-        if self.dropped.load(Relaxed) { Err(self.gone()) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn gone(&self) -> Error {
-        Error::NotFound { what: format!("keyspace {:?} was dropped", self.name) }
-    }
-
-    /// Creates the state of an opened keyspace. Errors: [`Error::Invalid`] for invalid settings of
-    /// the strategy.
-    pub(crate) fn new(id: KeyspaceId, name: String, options: KeyspaceOptions, view: View) -> Result<Self> {
-        let strategy = options.compaction.build()?;
-        let (view, dropped) = (Swap::new(view), AtomicBool::new(false));
-        let (running, manual) = (Mutex::default(), Mutex::default());
-        let given_up = GivenUp::default();
-        Ok(KeyspaceState { id, name, options, view, strategy, given_up, dropped, running, manual })
-    }
-}
+use crate::{Error, Result, user_code};
 
 /// The state guarded by the commit lock: the order of writes and their destinations.
 #[derive(Debug)]
@@ -91,14 +45,16 @@ pub(crate) struct Commit {
 impl Commit {
     /// Returns the position after the last record of the log.
     pub(crate) fn position(&self) -> Lsn {
-        self.appender.as_ref().map_or(self.end, Appender::position)
+        let position = self.appender.as_ref().map_or(self.end, Appender::position);
+        debug_assert!(position >= self.end, "the log ends at {position}, before its old end {}", self.end);
+        position
     }
 }
 
 /// Keyspace options as given by the caller of the open. The options in effect may also include
 /// options stored with the keyspace.
 #[derive(Debug, Clone)]
-pub(crate) struct Given {
+pub(crate) struct GivenOptions {
     pub default: KeyspaceOptions,
     /// Whether `default` was given explicitly. If not, the default keyspace keeps its stored
     /// compaction strategy.
@@ -115,11 +71,11 @@ pub(crate) struct Inner {
     pub clock: Arc<dyn Clock>,
     pub options: Options,
     /// Kept to open the store again.
-    pub given: Given,
+    pub given: GivenOptions,
     /// The store's lock and its reserve of disk space. `None` in a read-only store.
     pub reserve: Option<Reserve>,
     pub commit: CacheAligned<Mutex<Commit>>,
-    pub order: Order,
+    pub order: VisibilityOrder,
     /// Empty in a read-only store, and until the old log has been replayed.
     pub log: OnceLock<Log>,
     /// Held for writing to create and drop keyspaces. Held for reading to install the output of a
@@ -150,10 +106,10 @@ pub(crate) struct Inner {
     /// Held while the manifest is told of a new log segment.
     pub recording: Mutex<()>,
     /// The error of the last job, if it was a full disk or the limit of open files.
-    pub full: Mutex<Option<Error>>,
-    pub is_full: AtomicBool,
+    pub out_of_space: Mutex<Option<Error>>,
+    pub is_out_of_space: AtomicBool,
     /// Number of jobs that failed for lack of disk space or descriptors.
-    pub full_count: AtomicU64,
+    pub out_of_space_count: AtomicU64,
     /// Number of iterations over all keyspaces.
     #[cfg(test)]
     pub walks: AtomicU64,
@@ -187,26 +143,27 @@ impl Inner {
             error => Arc::new(error.clone()),
         };
         let is_first = self.failure.set(cause).is_ok();
+        debug_assert!(self.failure.get().is_some(), "a failure without a cause");
         self.failed.store(true, SeqCst);
         if is_first {
             self.controller.wake();
             // Only for the first failure: otherwise a thread that looks for work would meet the
             // failure and wake the other such threads, without end.
             self.background.wake_all();
-            self.tell_failure(&error);
+            self.notify_failure(&error);
         }
         error
     }
 
     /// Reports a failure to the listener.
-    pub(crate) fn tell_failure(&self, error: &Error) {
-        self.tell(|| crate::events::Event::Failed { error: error.clone() });
+    pub(crate) fn notify_failure(&self, error: &Error) {
+        self.notify(|| crate::events::Event::Failed { error: error.clone() });
     }
 
     /// Passes an event to the listener, if there is one.
-    pub(crate) fn tell(&self, event: impl FnOnce() -> crate::events::Event) {
+    pub(crate) fn notify(&self, event: impl FnOnce() -> crate::events::Event) {
         if let Some(listener) = &self.options.listener {
-            foreign::call_quietly(|| listener.on_event(&event()));
+            user_code::call_quietly(|| listener.on_event(&event()));
         }
     }
 
@@ -222,12 +179,12 @@ impl Inner {
     /// another store, whose sequence number has no meaning here, and for one taken before a
     /// refresh, whose data may be gone.
     pub(crate) fn check_snapshot(&self, snapshot: &SnapshotGuard) -> Result<()> {
-        if snapshot.is_of(&self.snapshots) { Ok(()) } else { Err(self.of_another_store("the snapshot")) }
+        if snapshot.is_of(&self.snapshots) { Ok(()) } else { Err(self.wrong_store("the snapshot")) }
     }
 
     /// Returns the error for a handle of another store.
     #[cold]
-    pub(crate) fn of_another_store(&self, what: &str) -> Error {
+    pub(crate) fn wrong_store(&self, what: &str) -> Error {
         Error::invalid(format!(
             "{what} belongs to another open store, but is used with {}",
             self.path.display()
@@ -242,7 +199,10 @@ impl Inner {
     /// Returns the open keyspace `id`.
     pub(crate) fn keyspace(&self, id: KeyspaceId) -> Result<Arc<KeyspaceState>> {
         match self.keyspaces.load().get(id) {
-            Some(keyspace) => Ok(Arc::clone(keyspace)),
+            Some(keyspace) => {
+                debug_assert_eq!(keyspace.id, id, "the registry has another keyspace here");
+                Ok(Arc::clone(keyspace))
+            }
             None => Err(Error::NotFound {
                 what: format!("keyspace {} is not open in {}", id.0, self.path.display()),
             }),
@@ -270,6 +230,8 @@ impl Inner {
 
     /// Returns the highest sequence number assigned so far.
     pub(crate) fn last_seqno(&self) -> Seqno {
-        lock(&self.commit).next_seqno - 1
+        let next = lock(&self.commit).next_seqno;
+        debug_assert!(next > 0, "numbers begin at 1");
+        next - 1
     }
 }

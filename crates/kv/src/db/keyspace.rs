@@ -6,17 +6,15 @@ use cairn_vfs::sync::Arc;
 
 use crate::Result;
 use crate::batch::{Operation, WriteBatch};
-use crate::db::builder::Builder;
 use crate::db::core::Core;
-use crate::db::inner::KeyspaceState;
 use crate::db::key_range::KeyRange;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::range::{DbCursor, Range, RangeMaker, half_open};
 use crate::db::snapshots::SnapshotGuard;
 use crate::db::stats::Stats;
 use crate::iter::visible::Bounds;
 use crate::kind::Seqno;
 use crate::options::{Durability, ReadOptions};
-use crate::txn::{Transaction, TransactionOptions};
 use crate::value::Value;
 use crate::version::KeyspaceId;
 
@@ -53,16 +51,6 @@ impl std::ops::Deref for Db {
 }
 
 impl Db {
-    /// Returns a builder that opens or creates the store in the directory `path`.
-    pub fn builder(path: impl AsRef<Path>) -> Builder {
-        Builder::new(path.as_ref())
-    }
-
-    /// Opens or creates the store in the directory `path` with default options.
-    pub fn open(path: impl AsRef<Path>) -> Result<Db> {
-        Db::builder(path).open()
-    }
-
     pub(crate) fn new(core: Arc<Core>, default: Arc<KeyspaceState>) -> Db {
         let default = Keyspace { core: Arc::clone(&core), state: default };
         Db { core, default }
@@ -111,16 +99,6 @@ impl Db {
     pub fn keyspaces(&self) -> Vec<Keyspace> {
         let all = self.core.inner.all_keyspaces();
         all.into_iter().map(|state| Keyspace { core: Arc::clone(&self.core), state }).collect()
-    }
-
-    /// Begins an optimistic transaction.
-    pub fn transaction(&self) -> Transaction {
-        self.transaction_with(TransactionOptions::default())
-    }
-
-    /// Begins a transaction with `options`, optimistic or pessimistic.
-    pub fn transaction_with(&self, options: TransactionOptions) -> Transaction {
-        Transaction::new(Arc::clone(&self.core), options)
     }
 
     /// Takes a snapshot of the current state for later reads. While it is held, compactions keep

@@ -30,6 +30,10 @@ impl LevelCursor {
         bounds: &Bounds,
         options: &ReadOptions,
     ) -> Self {
+        debug_assert!(
+            files.is_sorted_by(|a, b| a.meta.largest <= b.meta.smallest),
+            "the tables of a run are disjoint and in key order"
+        );
         LevelCursor { tables, files, options: cursor_options(bounds, options), at: 0, cursor: None }
     }
 
@@ -41,6 +45,7 @@ impl LevelCursor {
             self.cursor = Some(self.tables.open(file)?.cursor(&self.options));
             self.at = at;
         }
+        debug_assert!(self.at < self.files.len(), "table {} of {}", self.at, self.files.len());
         Ok(self.cursor.as_mut())
     }
 
@@ -55,6 +60,7 @@ impl LevelCursor {
                 cursor.seek_first()?;
             }
         }
+        debug_assert!(self.cursor.is_none() || self.is_on_entry(), "an exhausted table is kept");
         Ok(())
     }
 
@@ -70,6 +76,7 @@ impl LevelCursor {
                 }
             }
         }
+        debug_assert!(self.cursor.is_none() || self.is_on_entry(), "an exhausted table is kept");
         Ok(())
     }
 

@@ -11,7 +11,9 @@ use crate::Result;
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
 /// Interval at which a longer wait checks whether it should end early.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+const _: () = assert!(WAIT_MIN.as_nanos() < CHECK_INTERVAL.as_nanos());
 
 /// Delays writes so that their total stays below a rate in bytes per second.
 #[derive(Debug)]
@@ -23,13 +25,19 @@ pub(crate) struct Limiter {
 
 impl Limiter {
     pub(crate) fn new(bytes_a_second: Option<u64>) -> Self {
+        debug_assert!(bytes_a_second != Some(0), "a rate of 0 would wait forever");
         Limiter { bytes_a_second, paid_at: Mutex::new(Duration::ZERO) }
     }
 
-    /// Returns when `bytes` more may be written. `look` is called at least once, and repeatedly
-    /// during a wait. Errors: those of `look`, which end the wait.
-    pub(crate) fn take(&self, bytes: u64, clock: &dyn Clock, look: impl Fn() -> Result<()>) -> Result<()> {
-        look()?;
+    /// Returns when `bytes` more may be written. `interrupt` is called at least once, and repeatedly
+    /// during a wait. Errors: those of `interrupt`, which end the wait.
+    pub(crate) fn take(
+        &self,
+        bytes: u64,
+        clock: &dyn Clock,
+        interrupt: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        interrupt()?;
         let Some(rate) = self.bytes_a_second else { return Ok(()) };
         let cost = Duration::from_secs_f64(bytes as f64 / rate as f64);
         let paid_at = {
@@ -42,8 +50,8 @@ impl Limiter {
             if wait < WAIT_MIN {
                 return Ok(());
             }
-            clock.sleep(wait.min(LOOK));
-            look()?;
+            clock.sleep(wait.min(CHECK_INTERVAL));
+            interrupt()?;
         }
     }
 }
@@ -74,16 +82,16 @@ mod tests {
     }
 
     /// Goal: a wait that has become pointless ends. Method: a wait of a quarter of an hour, which
-    /// the third call of `look` ends.
+    /// the third call of `interrupt` ends.
     #[test]
     fn a_wait_is_given_up() {
         let (clock, limiter) = (ManualClock::new(Duration::ZERO), Limiter::new(Some(64 << 10)));
-        let looks = std::cell::Cell::new(0);
-        let look = || {
-            looks.set(looks.get() + 1);
-            if looks.get() < 3 { Ok(()) } else { Err(Error::invalid("closing")) }
+        let checks = std::cell::Cell::new(0);
+        let interrupt = || {
+            checks.set(checks.get() + 1);
+            if checks.get() < 3 { Ok(()) } else { Err(Error::invalid("closing")) }
         };
-        assert!(limiter.take(64 << 20, &clock, look).is_err());
-        assert_eq!(clock.now(), 2 * LOOK);
+        assert!(limiter.take(64 << 20, &clock, interrupt).is_err());
+        assert_eq!(clock.now(), 2 * CHECK_INTERVAL);
     }
 }

@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 
 use cairn_vfs::sync::Arc;
 
-use crate::blob::Blobs;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::blob_values::BlobValues;
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::view::View;
 use crate::iter::resolve::{Resolver, Step};
 use crate::iter::visible::BlobSource;
@@ -54,6 +55,8 @@ impl<'a> Lookup<'a> {
     /// Processes the next older version. `keep` makes its value outlive the source.
     #[inline]
     fn step(&mut self, version: Version<'_>, keep: impl FnOnce(&[u8]) -> Value) -> ControlFlow<()> {
+        debug_assert!(version.seqno <= self.at, "a version of {} is seen at {}", version.seqno, self.at);
+        debug_assert!(self.is_open(), "the lookup is decided");
         let (kind, value) = (version.kind, version.value);
         match self.resolver.step(version, self.covered) {
             Step::Older => return ControlFlow::Continue(()),
@@ -74,6 +77,7 @@ impl<'a> Lookup<'a> {
     #[inline]
     fn cover(&mut self, tombstone: Option<Seqno>) {
         if let Some(seqno) = tombstone {
+            debug_assert!(seqno <= self.at, "a tombstone of {seqno} is seen at {}", self.at);
             self.covered = self.covered.max(seqno);
         }
     }
@@ -158,6 +162,7 @@ impl Inner {
             for group in asked.chunk_by(|(one, ..), (other, ..)| one.number() == other.number()) {
                 let Some((file, ..)) = group.first() else { continue };
                 let table = self.tables.open(file)?;
+                debug_assert!(queries.is_empty(), "the queries of another table are left");
                 queries.extend(group.iter().map(|&(_, at, hash)| Query { key: lookups[at].key, hash }));
                 let tombstones = table.range_tombstones();
                 if !tombstones.is_empty() {
@@ -187,6 +192,7 @@ impl Inner {
         if ttl.is_over(written) {
             return Ok(None);
         }
+        debug_assert!(stored.len() >= ttl::STAMP_BYTES, "a stamp was read from {} bytes", stored.len());
         Ok(Some(Value::copy(&stored[..stored.len() - ttl::STAMP_BYTES])))
     }
 
@@ -215,7 +221,7 @@ impl Inner {
     /// Returns a source for the values in the blob files of `version`.
     pub(crate) fn blob_source(&self, version: &Arc<Files>) -> Arc<dyn BlobSource> {
         let (files, path) = (Arc::clone(&self.tables.files), Arc::clone(&self.path));
-        Arc::new(Blobs { files, path, version: Arc::clone(version) })
+        Arc::new(BlobValues { files, path, version: Arc::clone(version) })
     }
 
     /// Returns the values of `keys`, in the order of `keys`, all as of `at` or of now.
@@ -229,6 +235,7 @@ impl Inner {
         let view = keyspace.view.load_full();
         keyspace.check_open()?;
         let at = at.unwrap_or_else(|| self.order.visible());
+        debug_assert!(at <= self.order.visible(), "a read at {at}, which is not visible yet");
         let mut lookups: Vec<Lookup<'_>> = keys.iter().map(|key| Lookup::new(key.as_ref(), at)).collect();
         for lookup in &mut lookups {
             lookup.memtable(&view.active);

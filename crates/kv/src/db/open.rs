@@ -1,48 +1,52 @@
 //! Opening a store: lock, manifest, keyspaces, leftover files, log and threads.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
-use std::time::Duration;
 
-use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use cairn_vfs::sync::{Arc, CacheAligned, Mutex, OnceLock, RwLock};
-use cairn_vfs::{Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, SystemRng};
-use cairn_wal::{Known, Lsn};
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, StdFs, SystemClock, SystemRng};
+use cairn_wal::Known;
 
 use crate::admin::ReadOnly;
 use crate::batch::DEFAULT;
-use crate::compaction::strategy::StrategyOptions;
-use crate::db::background::Background;
-use crate::db::budget::Budget;
+use crate::db::assemble::assemble;
 use crate::db::builder::Builder;
-use crate::db::controller::Controller;
 use crate::db::core::Core;
-use crate::db::inner::{Commit, Given, Inner, KeyspaceState};
+use crate::db::cross_check;
+use crate::db::inner::{GivenOptions, Inner};
 use crate::db::keyspace::Db;
-use crate::db::limiter::Limiter;
-use crate::db::order::Order;
 use crate::db::recovery;
-use crate::db::registry::Registry;
-use crate::db::reserve::Reserve;
-use crate::db::stats::Counters;
+use crate::db::reserve::{LOCK_NAME, Reserve};
 use crate::db::stored_options::StoredOptions;
 use crate::db::tables::Tables;
-use crate::db::trust;
-use crate::db::view::View;
-use crate::memtable::Memtable;
 use crate::open_files::OpenFiles;
 use crate::options::{KeyspaceOptions, Options};
-use crate::txn::LockTable;
 use crate::version::{KeyspaceId, NewKeyspace, VersionEdit, VersionSet};
 use crate::{Error, Result};
+
+impl Builder {
+    /// Opens the store, and recovers it if necessary.
+    ///
+    /// Reads the manifest and the log since the last flushes, but no tables.
+    ///
+    /// Errors:
+    /// - [`crate::Error::Busy`] if the store is already open.
+    /// - [`crate::Error::NotFound`] if the store does not exist and must not be created.
+    /// - [`crate::Error::Vfs`] with [`cairn_vfs::Operation::StartThread`] if the system has no more
+    ///   threads; the store is closed again.
+    /// - [`crate::Error::Corruption`] if data is damaged that had been synced.
+    /// - [`crate::Error::Invalid`] for options that contradict each other or the store.
+    pub fn open(self) -> Result<Db> {
+        let fs = self.fs.clone().unwrap_or_else(|| Arc::new(StdFs::new()));
+        let clock = self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));
+        open(self, fs, clock)
+    }
+}
 
 /// The name of the keyspace that every store has.
 pub(crate) const DEFAULT_NAME: &str = "default";
 
-/// The file whose lock marks the store as open.
-pub(crate) const LOCK_NAME: &str = "LOCK";
-
-pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> Result<Db> {
+fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> Result<Db> {
     let options = &builder.options;
     let files = OpenFiles::new(fs, options.open_files_max, options.read_only);
     let fs = files.reclaiming();
@@ -51,7 +55,7 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
         // A store that has filled its disk must still open, so that it can be read and emptied.
         // Giving up the reserve makes room for that.
         Err(error)
-            if error.is_full() && !again.options.read_only && Reserve::give_up_of(&fs, &again.path) =>
+            if error.is_full() && !again.options.read_only && Reserve::release_closed(&fs, &again.path) =>
         {
             open_once(again, files, clock)
         }
@@ -86,7 +90,7 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
 
     let exists = prepare_directory(&fs, &path, &options)?;
     if options.read_only {
-        let given = Given { default, is_default_given, named };
+        let given = GivenOptions { default, is_default_given, named };
         return ReadOnly { path, fs, files, clock, options, given }.open(None);
     }
     let reserve = Some(Reserve::new(take_lock(&fs, &path)?));
@@ -94,7 +98,7 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
     let versions = if exists {
         // ORDER: before anything is written. If files belong to another store, the open must not
         // continue with them, nor remove other files because of them.
-        let log = trust::check(&fs, &path, new_log)?;
+        let log = cross_check::check(&fs, &path, new_log)?;
         VersionSet::open(&fs, &path, log)?
     } else {
         let mut edit = VersionEdit { log: Some(new_log), ..VersionEdit::default() };
@@ -105,7 +109,7 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
     remove_leftovers(&*fs, &versions)?;
 
     let tables = Tables::new(files, Arc::new(path), &options);
-    let given = Given { default, is_default_given, named };
+    let given = GivenOptions { default, is_default_given, named };
     let inner = assemble(fs, clock, options, reserve, versions, given, Arc::new(tables))?;
     let inner = Arc::new(inner);
     // ORDER: before anything can be merged, because only this operator can read merged entries.
@@ -115,7 +119,7 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
     // ORDER: before the first thread starts. The threads hold the store and thus its lock. If the
     // system refuses a later thread, dropping `core` stops the earlier ones.
     let core = Arc::new(Core { inner });
-    Background::start(&core.inner)?;
+    core.inner.start_threads()?;
     if let Some(reserve) = &core.inner.reserve {
         // Without the reserve, puts are refused until there is room for it.
         let _ = reserve.restore();
@@ -202,100 +206,4 @@ fn remove_leftovers(fs: &dyn Fs, versions: &VersionSet) -> Result<()> {
         fs.remove(&stray)?;
     }
     Ok(())
-}
-
-/// Returns the options for a keyspace that the caller did not name: those of the default keyspace,
-/// except that it keeps its own TTL, merge operator and compaction strategy, and that no entry is
-/// dropped unless its own options require it.
-fn unnamed(default: KeyspaceOptions, kept: &StoredOptions) -> KeyspaceOptions {
-    let ttl = (kept.ttl_secs > 0).then(|| Duration::from_secs(kept.ttl_secs));
-    let compaction = kept.compaction.clone().unwrap_or(match default.compaction {
-        StrategyOptions::Fifo(_) => StrategyOptions::default(),
-        keeps => keeps,
-    });
-    KeyspaceOptions {
-        ttl,
-        merge_operator: default.merge_operator.filter(|it| it.name() == kept.merge_operator),
-        compaction_filter: None,
-        compaction,
-        // A TTL and blob files exclude each other.
-        blob_bytes_min: default.blob_bytes_min.filter(|_| ttl.is_none()),
-        ..default
-    }
-}
-
-pub(crate) fn assemble(
-    fs: Arc<dyn Fs>,
-    clock: Arc<dyn Clock>,
-    options: Options,
-    reserve: Option<Reserve>,
-    versions: VersionSet,
-    given: Given,
-    tables: Arc<Tables>,
-) -> Result<Inner> {
-    let path = Arc::clone(&tables.path);
-    let recorded = versions.log().map_or(Lsn::ZERO, |log| log.reached);
-    let mut keyspaces = Vec::new();
-    let mut active = Vec::new();
-    let by_name: HashMap<&str, &KeyspaceOptions> =
-        given.named.iter().map(|(name, options)| (name.as_str(), options)).collect();
-    for (id, stored) in versions.keyspaces() {
-        let kept = StoredOptions::decode(&stored.options, &path)?;
-        let mut opened = given.default.clone();
-        if let Some(options) = by_name.get(stored.name.as_str()) {
-            opened = (*options).clone();
-        } else if id != DEFAULT {
-            opened = unnamed(opened, &kept);
-        } else if !given.is_default_given
-            && let Some(compaction) = &kept.compaction
-        {
-            opened.compaction = compaction.clone();
-        }
-        kept.check(&stored.name, &StoredOptions::of(&opened))?;
-        let memtable = Arc::new(Memtable::new());
-        let at = id.0 as usize;
-        active.resize_with(at + 1, || None);
-        active[at] = Some(Arc::clone(&memtable));
-        let view = View { active: memtable, sealed: Vec::new(), version: stored.version };
-        keyspaces.push(Arc::new(KeyspaceState::new(id, stored.name, opened, view)?));
-    }
-    Ok(Inner {
-        path,
-        fs,
-        clock,
-        reserve,
-        commit: CacheAligned(Mutex::new(Commit {
-            next_seqno: 1,
-            active,
-            end: Lsn::ZERO,
-            noted: (Lsn::ZERO, Lsn::ZERO),
-            appender: None,
-        })),
-        order: Order::new(0),
-        log: OnceLock::new(),
-        structure: RwLock::new(()),
-        keyspaces: Registry::new(keyspaces),
-        versions,
-        snapshots: Arc::default(),
-        locks: LockTable::default(),
-        tables,
-        controller: Controller::new(),
-        background: Background::new(options.background),
-        idle_at: AtomicU64::new(u64::MAX),
-        counters: Counters::default(),
-        limiter: Limiter::new(options.rate_limit_bytes),
-        given,
-        failure: OnceLock::new(),
-        failed: AtomicBool::new(false),
-        segment: AtomicU32::new(0),
-        recorded: AtomicU64::new(recorded.get()),
-        recording: Mutex::default(),
-        full: Mutex::default(),
-        is_full: AtomicBool::new(false),
-        full_count: AtomicU64::new(0),
-        #[cfg(test)]
-        walks: AtomicU64::new(0),
-        budget: options.memtable_bytes_max.map(Budget::new),
-        options,
-    })
 }

@@ -2,19 +2,20 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use cairn_vfs::OpenOptions;
 use cairn_vfs::sync::Arc;
+use cairn_vfs::{OpenOptions, ensure};
 
 use crate::blob::{BlobRef, BlobWriter};
-use crate::db::inner::{Inner, KeyspaceState};
-use crate::file::{FileNumber, TableMeta};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
+use crate::file::{BlobMeta, FileNumber, TableMeta};
 use crate::iter::visible::{BlobSource, Bounds};
 use crate::kind::{Kind, Seqno};
 use crate::options::KeyspaceOptions;
 use crate::range_del::RangeTombstones;
 use crate::table::{TableOptions, TableWriter};
 use crate::ttl::{self, Ttl};
-use crate::version::{BlobMeta, FileName, KeyspaceEdit, LiveBlob, Version};
+use crate::version::{FileName, KeyspaceEdit, LiveBlob, Version};
 use crate::{Error, Result};
 
 #[cfg(test)]
@@ -68,6 +69,8 @@ impl<'a> Output<'a> {
         tombstones: Arc<RangeTombstones>,
         bounds: Bounds,
     ) -> Self {
+        debug_assert!(cut.at.is_sorted(), "tables are cut in key order");
+        debug_assert!(cut.table_bytes > 0, "a table has at least one entry");
         Output {
             inner,
             options,
@@ -107,8 +110,8 @@ impl<'a> Output<'a> {
             *unpaid += bytes as u64;
             if *unpaid >= PAYMENT_BYTES {
                 let (inner, bytes) = (self.inner, std::mem::take(unpaid));
-                let look = || inner.background.check_running(&inner.path);
-                return inner.limiter.take(bytes, &*inner.clock, look);
+                let interrupt = || inner.background.check_running(&inner.path);
+                return inner.limiter.take(bytes, &*inner.clock, interrupt);
             }
         }
         Ok(())
@@ -122,6 +125,7 @@ impl<'a> Output<'a> {
 
     /// Adds an entry whose value is in a blob file or is moved into one.
     fn add_blob(&mut self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
+        debug_assert!(self.current.is_some(), "the entry's table is begun before its value is moved");
         let Some(reference) = self.blobs.place(self.inner, kind, value)? else {
             return self.current.as_mut().map_or(Ok(()), |writer| writer.add(key, seqno, Kind::Put, &[]));
         };
@@ -181,6 +185,10 @@ impl<'a> Output<'a> {
 
     /// Finishes the current table before `end`, the first key of the next one.
     fn finish_table(&mut self, end: Option<&[u8]>) -> Result<()> {
+        debug_assert!(
+            end.is_none_or(|end| self.start.as_deref().is_none_or(|start| start <= end)),
+            "a table ends before it starts"
+        );
         let tombstones = self.tombstones.clip(self.start.as_deref(), end);
         if self.current.is_none() && !tombstones.is_empty() {
             self.current = Some(self.begin_table()?);
@@ -202,6 +210,15 @@ impl<'a> Output<'a> {
         let end = self.end.take();
         self.finish_table(end.as_deref())?;
         self.blobs.finish_file()?;
+        let (begun, done) = (self.numbers.len(), self.done.len());
+        ensure!(begun == done, "{begun} tables were begun, but {done} are finished");
+        let (begun, done) = (self.blobs.numbers.len(), self.blobs.done.len());
+        ensure!(begun == done, "{begun} blob files were begun, but {done} are finished");
+        ensure!(
+            self.done.is_sorted_by(|a, b| a.largest <= b.smallest),
+            "the tables {:?} of one job overlap",
+            self.numbers
+        );
         if !self.done.is_empty() {
             self.inner.fs.sync_dir(&self.inner.path)?;
         }
@@ -237,6 +254,10 @@ pub(crate) struct Written {
 impl Written {
     /// Adds the files written by another part of the job.
     pub(crate) fn extend(&mut self, other: Written) {
+        debug_assert!(
+            self.tables.last().is_none_or(|last| other.tables.iter().all(|it| last.largest <= it.smallest)),
+            "the parts of a job are joined in key order"
+        );
         self.tables.extend(other.tables);
         self.blobs.extend(other.blobs);
         self.add_garbage(other.garbage);
@@ -328,6 +349,7 @@ impl BlobOutput {
         if self.current.as_ref().is_some_and(|writer| writer.bytes() >= BLOB_FILE_BYTES) {
             self.finish_file()?;
         }
+        debug_assert!(!value.is_empty(), "live values of a blob file are accounted in bytes");
         let writer = match &mut self.current {
             Some(writer) => writer,
             current @ None => {
@@ -414,6 +436,8 @@ pub(crate) fn table_options(
     last_level: usize,
     (oldest_secs, newest_secs): (u64, u64),
 ) -> TableOptions {
+    debug_assert!(level <= last_level, "level {level} of a tree whose last level is {last_level}");
+    debug_assert!(oldest_secs <= newest_secs, "entries of {oldest_secs} to {newest_secs}");
     TableOptions {
         block_bytes: options.block_bytes as usize,
         restart_interval: options.restart_interval,
@@ -430,6 +454,7 @@ pub(crate) fn table_options(
 /// true in a keyspace with a TTL: values move back into tables, because blob files are not checked
 /// for expiry.
 pub(crate) fn is_garbage(blob: &LiveBlob, options: &KeyspaceOptions) -> bool {
+    debug_assert!(blob.garbage_bytes <= blob.file.meta.value_bytes, "more garbage than values");
     let garbage_max = options.blob_garbage_max;
     options.ttl.is_some()
         || blob.garbage_bytes as f64 >= garbage_max * blob.file.meta.value_bytes as f64

@@ -7,13 +7,14 @@ use cairn_vfs::sync::Arc;
 use crate::Result;
 use crate::cursor::Cursor;
 use crate::db::core::Core;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
 use crate::db::key_range::KeyRange;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::level_cursor::LevelCursor;
 use crate::db::snapshots::SnapshotGuard;
 use crate::db::view::View;
 use crate::iter::merge::MergeCursor;
-use crate::iter::visible::{Bounds, Covers, ReadContext, VisibleCursor};
+use crate::iter::visible::{Bounds, RangeTombstoneSource, ReadContext, VisibleCursor};
 use crate::kind::{Kind, Seqno};
 use crate::memtable::MemCursor;
 use crate::options::ReadOptions;
@@ -118,14 +119,14 @@ pub struct DbCursor {
     visible: VisibleCursor<MergeCursor<Source>>,
     _snapshot: SnapshotGuard,
     /// Keeps the store open.
-    _core: Sweep,
+    _core: RemoveObsolete,
 }
 
 /// Dropped after the sources of a cursor: deletes the files of which the cursor was the last
 /// reader.
-struct Sweep(Arc<Core>);
+struct RemoveObsolete(Arc<Core>);
 
-impl Drop for Sweep {
+impl Drop for RemoveObsolete {
     fn drop(&mut self) {
         self.0.inner.remove_obsolete();
     }
@@ -135,7 +136,7 @@ impl std::fmt::Debug for DbCursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut debug = f.debug_struct("DbCursor");
         if self.valid() {
-            debug.field("key", &crate::iter::resolve::printable(self.key()));
+            debug.field("key", &crate::escape::printable(self.key()));
         }
         debug.finish_non_exhaustive()
     }
@@ -226,7 +227,7 @@ impl Inner {
             keyspace: keyspace.name.clone(),
         };
         let visible = VisibleCursor::new(MergeCursor::new(sources), context, bounds);
-        Ok(DbCursor { visible, _snapshot: snapshot, _core: Sweep(core) })
+        Ok(DbCursor { visible, _snapshot: snapshot, _core: RemoveObsolete(core) })
     }
 
     /// Returns all sources of a view that may have entries within the bounds, newest first. Adds
@@ -236,14 +237,14 @@ impl Inner {
         view: &View,
         bounds: &Bounds,
         options: &ReadOptions,
-        covers: &mut Vec<Covers>,
+        covers: &mut Vec<RangeTombstoneSource>,
     ) -> Result<Vec<Source>> {
         let mut sources = Vec::new();
         let memtables =
             std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
         for memtable in memtables {
             if memtable.has_range_tombstones() {
-                covers.push(Covers::of_memtable(memtable));
+                covers.push(RangeTombstoneSource::of_memtable(memtable));
             }
             sources.push(Source::Memtable(memtable.cursor()));
         }
@@ -255,7 +256,7 @@ impl Inner {
                     if file.meta.tombstones > 0 {
                         let tombstones = self.tables.open(file)?.range_tombstones();
                         if !tombstones.is_empty() {
-                            covers.push(Covers::Set(Arc::clone(tombstones)));
+                            covers.push(RangeTombstoneSource::Set(Arc::clone(tombstones)));
                         }
                     }
                 }

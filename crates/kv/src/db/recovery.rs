@@ -5,15 +5,16 @@
 //! memtables and not by the log. At the end, the remaining entries stay in memory and in the log:
 //! opening and closing a store repeatedly costs no flush.
 
-use cairn_vfs::Rng;
 use cairn_vfs::sync::{Arc, lock};
 use cairn_vfs::thread::{self, ScopedJoinHandle};
-use cairn_wal::{Known, Log, Lsn, Recovery, RecoveryOptions};
+use cairn_vfs::{Bug, Rng, ensure};
+use cairn_wal::{Log, Lsn, Recovery};
 
 use crate::batch::{Malformed, Record};
-use crate::db::background::caught;
-use crate::db::inner::{Inner, KeyspaceState};
-use crate::db::trust::check_note;
+use crate::db::background::catch_panic;
+use crate::db::cross_check::{check_note, log_options};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::write::insert;
 use crate::kind::{SEQNO_MAX, Seqno};
 use crate::options::Background;
@@ -32,6 +33,7 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     let states = inner.versions.keyspaces();
     let mut all: Vec<Option<Replayed>> = Vec::new();
     for (id, state) in &states {
+        assert!(all.len() <= id.0 as usize, "keyspaces are listed by id, each once");
         all.resize_with(id.0 as usize + 1, || None);
         all[id.0 as usize] = Some(Replayed { keyspace: inner.keyspace(*id)?, start: state.log_start.into() });
     }
@@ -64,20 +66,14 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     let Position { number, end } = inner.versions.position();
     tail.set_note([number, end]);
     let (log, appender) = Log::open(&inner.fs, &options, tail, rng)?;
-    lock(&inner.commit).appender = Some(appender);
-    // Cannot fail: the cell is still empty.
-    let _ = inner.log.set(log);
-    Ok(())
-}
-
-/// Returns the options for reading the log, given the manifest's record of it. If the store needs
-/// the log from its beginning, no segment was ever released, and a missing one counts as lost.
-pub(crate) fn log_options(known: Option<Known>) -> RecoveryOptions {
-    let options = RecoveryOptions::default().nothing_released(true);
-    match known {
-        Some(known) => options.known(known),
-        None => options,
+    {
+        let mut commit = lock(&inner.commit);
+        ensure!(commit.appender.is_none(), "the log has an appender before it is opened");
+        ensure!(commit.next_seqno == last + 1, "write {} follows {last}", commit.next_seqno);
+        commit.appender = Some(appender);
     }
+    ensure!(inner.log.set(log).is_ok(), "the log was opened twice");
+    Ok(())
 }
 
 /// Replays all records and returns the last sequence number. Flushes full memtables in parallel
@@ -95,6 +91,8 @@ fn replay_all<'scope, 'env>(
         last = last.max(replay(inner, all, lsn, record.payload)?);
         {
             let mut commit = lock(&inner.commit);
+            debug_assert!(commit.end < lsn, "a record that ends at {lsn} follows position {}", commit.end);
+            debug_assert!(commit.next_seqno <= last + 1, "numbers go back to {last}");
             commit.next_seqno = last + 1;
             commit.end = lsn;
         }
@@ -108,21 +106,22 @@ fn replay_all<'scope, 'env>(
             log.sync()?;
         }
         let sealed = seal_full(inner, all, last)?;
-        let flush =
-            move || caught("a flush", || sealed.iter().try_for_each(|keyspace| inner.flush_sealed(keyspace)));
+        let flush = move || {
+            catch_panic("a flush", || sealed.iter().try_for_each(|keyspace| inner.flush_sealed(keyspace)))
+        };
         if inner.background.is_inline() {
             flush()?;
             continue;
         }
         let spawned = thread::spawn_scoped(scope, "cairn-kv-recovery", flush);
-        flushing = Some(spawned.map_err(|source| inner.no_thread(source))?);
+        flushing = Some(spawned.map_err(|source| inner.thread_error(source))?);
     }
     join(flushing)?;
     Ok(last)
 }
 
 fn join(flushing: Option<ScopedJoinHandle<'_, Result<()>>>) -> Result<()> {
-    let panicked = |_| Err(Error::invalid("a flush panicked while the store was opened"));
+    let panicked = |_| Err(Bug::new("a flush panicked while the store was opened").into());
     flushing.map_or(Ok(()), |flushing| flushing.join().unwrap_or_else(panicked))
 }
 
@@ -191,7 +190,8 @@ fn seal_full(inner: &Inner, all: &[Option<Replayed>], last: Seqno) -> Result<Vec
     inner.order.restart(last);
     let mut sealed = Vec::new();
     for replayed in all.iter().flatten().filter(|replayed| is_full(&replayed.keyspace)) {
-        inner.seal_only(&replayed.keyspace, None)?;
+        let is_sealed = inner.seal_only(&replayed.keyspace, None)?;
+        ensure!(is_sealed, "keyspace {:?} has no full memtable to seal", replayed.keyspace.name);
         sealed.push(Arc::clone(&replayed.keyspace));
     }
     Ok(sealed)

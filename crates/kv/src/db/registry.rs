@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
-use crate::db::inner::KeyspaceState;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::swap::Swap;
 use crate::version::KeyspaceId;
 
@@ -40,6 +40,7 @@ impl Keyspaces {
             self.0.resize_with(at / PIECE + 1, Arc::default);
         }
         let Some(piece) = self.0.get_mut(at / PIECE) else { return };
+        debug_assert!(piece.len() <= PIECE, "a piece of {} keyspaces", piece.len());
         let mut changed = Piece::clone(piece);
         if changed.len() <= at % PIECE {
             changed.resize_with(at % PIECE + 1, || None);
@@ -47,6 +48,7 @@ impl Keyspaces {
         if let Some(slot) = changed.get_mut(at % PIECE) {
             *slot = state;
         }
+        debug_assert!(changed.len() <= PIECE, "a piece of {} keyspaces", changed.len());
         *piece = Arc::new(changed);
     }
 }
@@ -61,7 +63,9 @@ pub(crate) struct Registry {
 impl Registry {
     /// Creates a registry of `states`.
     pub(crate) fn new(states: Vec<Arc<KeyspaceState>>) -> Self {
-        let names = states.iter().map(|state| (state.name.clone(), state.id)).collect();
+        let names: HashMap<_, _> = states.iter().map(|state| (state.name.clone(), state.id)).collect();
+        debug_assert_eq!(names.len(), states.len(), "two keyspaces have one name");
+        debug_assert!(states.is_sorted_by(|a, b| a.id < b.id), "two keyspaces have one id");
         let mut all = Keyspaces::default();
         for state in states {
             let at = state.id.0 as usize;
@@ -90,7 +94,9 @@ impl Registry {
     /// Adds a keyspace. The caller holds `Inner::structure`.
     pub(crate) fn add(&self, state: Arc<KeyspaceState>) {
         let mut names = lock(&self.names);
-        names.insert(state.name.clone(), state.id);
+        let taken = names.insert(state.name.clone(), state.id);
+        debug_assert!(taken.is_none(), "the name {:?} is taken by keyspace {taken:?}", state.name);
+        debug_assert!(self.all.load().get(state.id).is_none(), "keyspace {} is open", state.id.0);
         self.all.rcu(|all| {
             let mut all = Keyspaces::clone(all);
             all.set(state.id, Some(Arc::clone(&state)));
@@ -101,7 +107,8 @@ impl Registry {
     /// Removes a keyspace. The caller holds `Inner::structure`.
     pub(crate) fn remove(&self, state: &KeyspaceState) {
         let mut names = lock(&self.names);
-        names.remove(&state.name);
+        let removed = names.remove(&state.name);
+        debug_assert_eq!(removed, Some(state.id), "the name {:?} of a dropped keyspace", state.name);
         self.all.rcu(|all| {
             let mut all = Keyspaces::clone(all);
             all.set(state.id, None);

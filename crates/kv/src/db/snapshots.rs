@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
-use crate::db::order::Order;
+use crate::db::visibility_order::VisibilityOrder;
 use crate::kind::Seqno;
 
 #[cfg(all(test, cairn_shuttle))]
@@ -20,9 +20,13 @@ impl Snapshots {
     /// Takes a snapshot of everything visible now. A compaction that lists the snapshots afterwards
     /// respects it. A compaction that listed them before keeps the newest version of each key that
     /// it merges, which is the one that this snapshot sees.
-    pub(crate) fn take(self: &Arc<Self>, order: &Order) -> SnapshotGuard {
+    pub(crate) fn take(self: &Arc<Self>, order: &VisibilityOrder) -> SnapshotGuard {
         let mut counts = lock(&self.counts);
         let seqno = order.visible();
+        debug_assert!(
+            counts.last_key_value().is_none_or(|(newest, _)| *newest <= seqno),
+            "a snapshot sees more than {seqno}, which is visible"
+        );
         *counts.entry(seqno).or_default() += 1;
         SnapshotGuard { seqno, snapshots: Arc::clone(self) }
     }
@@ -39,6 +43,7 @@ impl Snapshots {
 
     fn release(&self, seqno: Seqno) {
         let mut counts = lock(&self.counts);
+        debug_assert!(counts.get(&seqno).is_some_and(|count| *count > 0), "no snapshot of {seqno} is held");
         if let Some(count) = counts.get_mut(&seqno) {
             *count -= 1;
             if *count == 0 {
@@ -69,7 +74,10 @@ impl SnapshotGuard {
 
 impl Clone for SnapshotGuard {
     fn clone(&self) -> Self {
-        *lock(&self.snapshots.counts).entry(self.seqno).or_default() += 1;
+        let mut counts = lock(&self.snapshots.counts);
+        debug_assert!(counts.contains_key(&self.seqno), "the snapshot of {} is not held", self.seqno);
+        *counts.entry(self.seqno).or_default() += 1;
+        drop(counts);
         SnapshotGuard { seqno: self.seqno, snapshots: Arc::clone(&self.snapshots) }
     }
 }

@@ -45,6 +45,11 @@ impl StoredOptions {
         if let Some(compaction) = &self.compaction {
             stored_strategy::encode(compaction, &mut out);
         }
+        let is_refused = self.compaction.as_ref().is_some_and(|it| it.check().is_err());
+        debug_assert!(
+            is_refused || StoredOptions::decode(&out, Path::new("")).is_ok_and(|decoded| decoded == *self),
+            "options that would not be read back: {self:?}"
+        );
         out
     }
 
@@ -53,10 +58,13 @@ impl StoredOptions {
     pub(crate) fn decode(bytes: &[u8], store: &Path) -> Result<Self> {
         let damaged = || Error::corruption(store, 0, "options of a keyspace in the manifest cannot be read");
         let (&version, rest) = bytes.split_first().ok_or_else(damaged)?;
-        if !(1..=VERSION).contains(&version) {
-            let what =
-                format!("keyspace options of version {version}, supported versions are 1 to {VERSION}");
-            return Err(Error::unsupported(store, what));
+        match version {
+            1 | 2 => {}
+            other => {
+                let what =
+                    format!("keyspace options of version {other}, supported versions are 1 to {VERSION}");
+                return Err(Error::unsupported(store, what));
+            }
         }
         let (ttl_secs, used) = varint::decode(rest).map_err(|_| damaged())?;
         let rest = &rest[used..];
@@ -65,9 +73,9 @@ impl StoredOptions {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let (name, rest) = rest.split_at_checked(len).ok_or_else(damaged)?;
         let merge_operator = String::from_utf8(name.to_vec()).map_err(|_| damaged())?;
-        let compaction = match rest {
-            [] => None,
-            rest if version > 1 => Some(stored_strategy::decode(rest).ok_or_else(damaged)?),
+        let compaction = match (version, rest) {
+            (1 | 2, []) => None,
+            (2, rest) => Some(stored_strategy::decode(rest).ok_or_else(damaged)?),
             _ => return Err(damaged()),
         };
         Ok(StoredOptions { ttl_secs, merge_operator, compaction })

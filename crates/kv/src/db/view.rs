@@ -36,6 +36,12 @@ impl View {
 
     /// Returns a view in which the active memtable has become `sealed` and `fresh` is active.
     pub(crate) fn with_sealed(&self, fresh: Arc<Memtable>, sealed: Arc<Sealed>) -> View {
+        debug_assert!(fresh.is_empty(), "the active memtable is replaced by one with writes");
+        debug_assert!(Arc::ptr_eq(&self.active, &sealed.memtable), "another memtable than the active one");
+        debug_assert!(
+            self.sealed.first().is_none_or(|it| it.last_seqno <= sealed.last_seqno && it.end <= sealed.end),
+            "memtables are sealed in the order of their writes"
+        );
         let mut all = Vec::with_capacity(self.sealed.len() + 1);
         all.push(sealed);
         all.extend(self.sealed.iter().cloned());
@@ -45,6 +51,11 @@ impl View {
     /// Returns a view of `version` without the sealed memtables `flushed`, which its tables now
     /// contain.
     pub(crate) fn with_version(&self, version: Arc<Version>, flushed: &[Arc<Sealed>]) -> View {
+        debug_assert!(
+            self.sealed.len() >= flushed.len()
+                && self.sealed.iter().rev().zip(flushed.iter().rev()).all(|(a, b)| Arc::ptr_eq(a, b)),
+            "a flush takes the oldest sealed memtables"
+        );
         let is_flushed = |sealed: &Arc<Sealed>| flushed.iter().any(|other| Arc::ptr_eq(sealed, other));
         let sealed = self.sealed.iter().filter(|sealed| !is_flushed(sealed)).cloned().collect();
         View { active: Arc::clone(&self.active), sealed, version }

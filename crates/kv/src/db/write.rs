@@ -2,7 +2,8 @@
 //!
 //! Only the middle of a write runs under the commit lock: it takes a sequence number, reserves a
 //! slot in the log and picks the memtables. Writers copy into the log and insert into the memtables
-//! in parallel, and [`Order`](crate::db::order::Order) makes the results visible in order.
+//! in parallel, and [`VisibilityOrder`](crate::db::visibility_order::VisibilityOrder)
+//! makes the results visible in order.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +13,8 @@ use cairn_wal::{Log, Lsn, Reservation};
 
 use crate::batch::{HEADER_BYTES, Operation, WriteBatch, write_header};
 use crate::db::budget::Budget;
-use crate::db::inner::{Commit, Inner, KeyspaceState};
+use crate::db::inner::{Commit, Inner};
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::view::Sealed;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::memtable::{Memtable, Place};
@@ -90,16 +92,18 @@ impl Inner {
             _ => Some(self.reserve(&mut commit, bytes)?),
         };
         let seqno = commit.next_seqno;
+        debug_assert!(seqno > self.order.visible(), "number {seqno} is visible before its write");
         commit.next_seqno = seqno + 1;
         drop(commit);
 
         let mut logged = Ok(Lsn::default());
         if let Some(mut slot) = slot {
             let record = slot.payload_mut();
+            debug_assert_eq!(record.len(), bytes, "the log reserved another length");
             write_header(record, seqno, 1);
             operation.encode(keyspace.id, &mut record[HEADER_BYTES..]);
             logged = slot.commit();
-            let_go_of(log, bytes);
+            release_record(log, bytes);
         }
         let inserted = if logged.is_ok() { insert(memtable, seqno, operation, place) } else { Ok(()) };
         let end = self.publish(log, seqno..=seqno, logged, inserted, durability)?;
@@ -112,7 +116,7 @@ impl Inner {
         } else {
             drop(view);
         }
-        self.hold_log_down(keyspace, end)?;
+        self.limit_log(keyspace, end)?;
         if durability == Durability::Sync {
             self.sync_log(log, end)?;
             self.record_segment(end)?;
@@ -171,6 +175,7 @@ impl Inner {
             self.check_alive()?;
             check(Some(looked))?;
         }
+        debug_assert!(!touched.is_empty(), "a batch with operations touches a keyspace");
         let mut memtables = Memtables::default();
         for keyspace in &touched {
             memtables.all.push((keyspace.id, Arc::clone(self.active(&commit, keyspace.id)?)));
@@ -182,26 +187,30 @@ impl Inner {
         };
         let first = commit.next_seqno;
         let last = first + batch.len() as u64 - 1;
+        debug_assert!(first > self.order.visible() && last <= SEQNO_MAX, "numbers {first} to {last}");
         commit.next_seqno = last + 1;
         drop(commit);
 
         let mut logged = Ok(Lsn::default());
         if let Some(mut slot) = slot {
             let payload = slot.payload_mut();
+            debug_assert_eq!(payload.len(), record.len(), "the log reserved another length");
             payload.copy_from_slice(record);
             write_header(payload, first, batch.len() as u32);
             logged = slot.commit();
-            let_go_of(log, record.len());
+            release_record(log, record.len());
         }
         let mut inserted = Ok(());
         if logged.is_ok() {
             let mut seqno = first;
             inserted = batch.try_for_each(|id, operation| {
+                debug_assert!(memtables.get(id).is_some(), "keyspace {} is not among those touched", id.0);
                 let inserted =
                     memtables.get(id).map_or(Ok(()), |memtable| insert(memtable, seqno, operation, None));
                 seqno += 1;
                 inserted
             });
+            debug_assert!(inserted.is_err() || seqno == last + 1, "{seqno} after numbers up to {last}");
         }
         let end = self.publish(log, first..=last, logged, inserted, durability)?;
         for keyspace in &touched {
@@ -210,7 +219,7 @@ impl Inner {
             }
         }
         if let Some(keyspace) = touched.first() {
-            self.hold_log_down(keyspace, end)?;
+            self.limit_log(keyspace, end)?;
         }
         if durability == Durability::Sync {
             self.sync_log(log, end)?;
@@ -234,6 +243,7 @@ impl Inner {
         inserted: Result<()>,
         durability: Durability,
     ) -> Result<Lsn> {
+        debug_assert!(!seqnos.is_empty(), "numbers {seqnos:?}");
         let end = match logged.map_err(Error::from).and_then(|end| inserted.map(|()| end)) {
             Ok(end) => end,
             Err(error) => {
@@ -294,7 +304,8 @@ impl Inner {
     /// Checks that the sequence numbers suffice for `count` more operations. Errors:
     /// [`Error::Unsupported`] if they do not, in which case nothing has been logged.
     #[inline]
-    fn check_numbers(&self, commit: &Commit, count: u64) -> Result<()> {
+    pub(crate) fn check_numbers(&self, commit: &Commit, count: u64) -> Result<()> {
+        debug_assert!(count > 0 && commit.next_seqno > 0, "{count} numbers from {}", commit.next_seqno);
         if commit.next_seqno <= SEQNO_MAX - count {
             return Ok(());
         }
@@ -319,6 +330,7 @@ impl Inner {
     /// records would follow a hole.)
     #[inline]
     fn reserve(&self, commit: &mut Commit, bytes: usize) -> Result<Reservation> {
+        debug_assert!(bytes > HEADER_BYTES, "a record of {bytes} bytes has no operation");
         match &mut commit.appender {
             Some(appender) => appender.reserve(bytes).map_err(|error| self.log_failed(error)),
             None => Err(self.refuse_write()),
@@ -361,14 +373,14 @@ impl Inner {
         if !self.seal_only(keyspace, full)? {
             return Ok(());
         }
-        self.seal_holders_of_the_log()?;
+        self.seal_log_holders()?;
         self.work_is_due(keyspace)
     }
 
     /// Checks the length of the log if a write has begun a new segment. `end` is the end of its
     /// record.
     #[inline]
-    fn hold_log_down(self: &Arc<Self>, keyspace: &KeyspaceState, end: Lsn) -> Result<()> {
+    fn limit_log(self: &Arc<Self>, keyspace: &KeyspaceState, end: Lsn) -> Result<()> {
         if end.segment() <= self.segment.load(Relaxed) { Ok(()) } else { self.segment_begun(keyspace, end) }
     }
 
@@ -377,12 +389,12 @@ impl Inner {
         if self.segment.fetch_max(end.segment(), Relaxed) >= end.segment() {
             return Ok(()); // another writer checks
         }
-        self.seal_holders_of_the_log()?;
+        self.seal_log_holders()?;
         self.work_is_due(keyspace)
     }
 
     /// Seals memtables whose old writes keep the log above its maximum length.
-    fn seal_holders_of_the_log(&self) -> Result<()> {
+    fn seal_log_holders(&self) -> Result<()> {
         let end = lock(&self.commit).position();
         let segments_max = (self.options.wal_bytes_max / self.options.wal_segment_bytes).max(1);
         let segments_max = segments_max.min(u64::from(u32::MAX)) as u32;
@@ -435,6 +447,10 @@ impl Inner {
         if full.is_some_and(|full| !Arc::ptr_eq(full, active)) || active.is_empty() {
             return Ok(false);
         }
+        debug_assert!(
+            active.seqnos().is_none_or(|(_, newest)| newest <= last_seqno),
+            "the memtable has writes after {last_seqno}"
+        );
         let fresh = Arc::new(Memtable::new());
         let memtable = std::mem::replace(active, Arc::clone(&fresh));
         if let Some(budget) = &self.budget {
@@ -450,7 +466,7 @@ impl Inner {
 
 /// Releases a large log record from the process's memory before the memtable allocates as much.
 #[inline]
-fn let_go_of(log: &Log, record_bytes: usize) {
+fn release_record(log: &Log, record_bytes: usize) {
     if record_bytes >= LARGE_RECORD_BYTES {
         log.release_memory();
     }

@@ -111,10 +111,12 @@ impl<C: Cursor> MergeCursor<C> {
         for place in (0..self.heap.len() / 2).rev() {
             self.sift_down(place);
         }
+        self.assert_heap();
     }
 
     #[inline]
     fn top(&self) -> &C {
+        debug_assert!(!self.heap.is_empty(), "the cursor has no position");
         &self.children[self.heap[0] as usize].cursor
     }
 
@@ -128,6 +130,18 @@ impl<C: Cursor> MergeCursor<C> {
             self.heap.swap_remove(0);
         }
         self.sift_down(0);
+        debug_assert!(self.heap.len() < 2 || !self.before(1, 0), "the left child comes before the top");
+        debug_assert!(self.heap.len() < 3 || !self.before(2, 0), "the right child comes before the top");
+    }
+
+    /// Asserts that each valid child is in the heap once, below one that comes before it. For debug
+    /// builds.
+    fn assert_heap(&self) {
+        debug_assert!(self.heap.len() <= self.children.len(), "a child is in the heap twice");
+        debug_assert!(
+            (1..self.heap.len()).all(|at| !self.before(at, (at - 1) / 2)),
+            "the heap is not ordered"
+        );
     }
 
     /// Makes an error final: after a failed operation the cursor is no longer valid.
@@ -145,6 +159,7 @@ impl<C: Cursor> MergeCursor<C> {
     /// Changes direction: all children except the one on top are positioned on the wrong side of
     /// the current entry.
     fn turn(&mut self, direction: Direction) -> Result<()> {
+        debug_assert!(direction != self.direction, "the cursor moves {direction:?} already");
         let top = self.heap[0] as usize;
         let (key, seqno) = (self.top().key().to_vec(), self.top().seqno());
         for (index, child) in self.children.iter_mut().enumerate() {

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use crate::escape::printable;
 use crate::kind::{Kind, Seqno, Version};
 use crate::merge_operator::{OPERATOR, Operator};
-use crate::{Error, Result, foreign};
+use crate::{Error, Result, user_code};
 
 /// Resolves the versions of a key, fed newest first.
 #[derive(Debug, Default)]
@@ -75,6 +76,7 @@ impl Resolver {
         operator: &Operator,
         (store, keyspace): (&Path, &str),
     ) -> Result<Vec<u8>> {
+        debug_assert!(self.has_operands(), "a merge without operands");
         let refuse = |what: &str| {
             Error::invalid(format!("{}: key {} cannot be merged: {what}", store.display(), printable(key)))
         };
@@ -82,18 +84,7 @@ impl Resolver {
             return Err(Error::NoMergeOperator { path: store.to_owned(), key: printable(key) });
         };
         let operands: Vec<&[u8]> = self.operands.iter().rev().map(Vec::as_slice).collect();
-        let merged = foreign::call(keyspace, key, OPERATOR, || operator.merge(key, base, &operands))?;
+        let merged = user_code::call(keyspace, key, OPERATOR, || operator.merge(key, base, &operands))?;
         merged.map_err(|what| refuse(&what))
-    }
-}
-
-/// Formats a key for messages: non-printable bytes are escaped, and long keys are cut.
-pub(crate) fn printable(key: &[u8]) -> String {
-    const SHOWN_BYTES: usize = 64;
-    let shown = key.get(..SHOWN_BYTES).unwrap_or(key).escape_ascii();
-    if key.len() > SHOWN_BYTES {
-        format!("\"{shown}\"... ({} bytes)", key.len())
-    } else {
-        format!("\"{shown}\"")
     }
 }

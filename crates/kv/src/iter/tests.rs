@@ -11,7 +11,7 @@ use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
 use crate::iter::merge::MergeCursor;
 use crate::iter::testing::{Entry, VecCursor};
-use crate::iter::visible::{BlobSource, Bounds, Covers, ReadContext, VisibleCursor};
+use crate::iter::visible::{BlobSource, Bounds, RangeTombstoneSource, ReadContext, VisibleCursor};
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::merge_operator::{Append, MergeOperator, Operator};
 use crate::range_del::{RangeTombstone, RangeTombstones};
@@ -114,7 +114,8 @@ fn visible<C: Cursor>(
     at: Seqno,
     bounds: Bounds,
 ) -> VisibleCursor<C> {
-    let covers = if covers.is_empty() { Vec::new() } else { vec![Covers::Set(Arc::clone(covers))] };
+    let covers =
+        if covers.is_empty() { Vec::new() } else { vec![RangeTombstoneSource::Set(Arc::clone(covers))] };
     let store = Arc::new(PathBuf::from("/store"));
     let context = ReadContext {
         at,
@@ -276,7 +277,7 @@ proptest! {
             blobs: Some(Arc::new(Capitals)),
             filter: None,
             level: 1,
-            look: None,
+            interrupt: None,
             store: Arc::new(PathBuf::from("/store")),
             keyspace: "default",
             keeps_unmerged: false,

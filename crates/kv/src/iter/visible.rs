@@ -33,7 +33,7 @@ pub(crate) struct ReadContext {
     /// The newest visible sequence number.
     pub at: Seqno,
     /// Non-empty sets of range tombstones, of all sources.
-    pub covers: Vec<Covers>,
+    pub covers: Vec<RangeTombstoneSource>,
     /// Combines merge operands.
     pub operator: Operator,
     /// Tells when entries expire.
@@ -57,7 +57,7 @@ impl ReadContext {
 }
 
 /// The range tombstones of a source.
-pub(crate) enum Covers {
+pub(crate) enum RangeTombstoneSource {
     /// The range tombstones of tables.
     Set(Arc<RangeTombstones>),
     /// The range tombstones of a memtable. Tombstones added during the iteration are not visible to
@@ -65,10 +65,10 @@ pub(crate) enum Covers {
     Memtable(Arc<Memtable>, Option<Cover>),
 }
 
-impl Covers {
+impl RangeTombstoneSource {
     /// Returns the range tombstones of `memtable`.
-    pub(crate) fn of_memtable(memtable: &Arc<Memtable>) -> Covers {
-        Covers::Memtable(Arc::clone(memtable), None)
+    pub(crate) fn of_memtable(memtable: &Arc<Memtable>) -> RangeTombstoneSource {
+        RangeTombstoneSource::Memtable(Arc::clone(memtable), None)
     }
 
     /// Returns the sequence number of the newest one over `key` visible at `at`, or 0 when there is
@@ -76,9 +76,9 @@ impl Covers {
     #[inline]
     fn newest(&mut self, key: &[u8], at: Seqno) -> Seqno {
         match self {
-            Covers::Set(set) => set.newest_covering(key, at).unwrap_or(0),
-            Covers::Memtable(_, Some(cover)) if cover.holds_for(key) => cover.seqno,
-            Covers::Memtable(memtable, last) => last.insert(memtable.cover(key, at)).seqno,
+            RangeTombstoneSource::Set(set) => set.newest_covering(key, at).unwrap_or(0),
+            RangeTombstoneSource::Memtable(_, Some(cover)) if cover.holds_for(key) => cover.seqno,
+            RangeTombstoneSource::Memtable(memtable, last) => last.insert(memtable.cover(key, at)).seqno,
         }
     }
 }
@@ -292,6 +292,11 @@ impl<C: Cursor> VisibleCursor<C> {
         if result.is_err() {
             self.place = Place::Invalid;
         }
+        if matches!(self.place, Place::Inner | Place::Fetched) {
+            debug_assert!(self.inner.valid(), "the source has left the current entry");
+            debug_assert!(self.inner.seqno() <= self.context.at, "an entry that the reader does not see");
+            debug_assert!(matches!(self.inner.kind(), Kind::Put | Kind::Blob), "an entry without a value");
+        }
         result
     }
 
@@ -379,6 +384,7 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Skips an invisible entry with one step, or after many with a seek to (`self.key`, `seqno`).
     #[inline]
     fn step_over(&mut self, steps: u32, seqno: Seqno) -> Result<()> {
+        debug_assert!(steps > 0, "the first step is number 1");
         if steps != STEPS_BEFORE_SEEK + 1 {
             return self.inner.next();
         }
@@ -395,6 +401,7 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Merges the operands of `self.key` with their base. `inner` must be positioned on the newest
     /// operand.
     fn merge_forward(&mut self, covered: Seqno) -> Result<()> {
+        debug_assert!(self.inner.valid() && self.inner.kind() == Kind::Merge, "a merge begins at an operand");
         self.resolver.clear();
         let mut base = None;
         while self.inner.valid() && self.inner.key() == self.key.as_slice() {
@@ -416,6 +423,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     /// Returns the value under `inner`, which is of kind `Put` or `Blob`.
     fn base(&self, kind: Kind) -> Result<Vec<u8>> {
+        debug_assert!(matches!(kind, Kind::Put | Kind::Blob), "a base of kind {kind:?}");
         let mut value = Vec::new();
         match kind {
             Kind::Blob => self.context.blobs.load(self.inner.value(), &mut value)?,

@@ -25,7 +25,7 @@ use cairn_vfs::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ord
 use cairn_vfs::sync::{Mutex, lock};
 use cairn_vfs::thread::{self, yield_now};
 
-use crate::kind::{Kind, Seqno};
+use crate::kind::{Kind, SEQNO_MAX, Seqno};
 
 /// Number of threads that can allocate at once without waiting.
 const STRIPES: usize = 8;
@@ -39,6 +39,9 @@ const CHUNK_PART: usize = 8;
 const CHUNK_ALIGN: usize = 64;
 /// Alignment of records.
 const RECORD_ALIGN: usize = 8;
+
+const _: () = assert!(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX && CHUNK_BYTES_MIN.is_multiple_of(CHUNK_ALIGN));
+const _: () = assert!(CHUNK_ALIGN.is_multiple_of(RECORD_ALIGN) && RECORD_ALIGN.is_power_of_two());
 
 /// A reference to an object in an arena.
 ///
@@ -288,6 +291,12 @@ impl Arena {
             *region = self.chunk(bytes);
         }
         let start = region.next;
+        assert!(
+            !start.is_null() && region.left >= bytes,
+            "a chunk with {} bytes left of {bytes}",
+            region.left
+        );
+        debug_assert!(start.addr().is_multiple_of(CHUNK_ALIGN), "a node that is not aligned");
         region.next = start.wrapping_add(bytes);
         region.left -= bytes;
         drop(region);
@@ -336,6 +345,7 @@ impl Arena {
         } else {
             self.refill(stripe, bytes, left)
         };
+        debug_assert!(!start.is_null() && start.addr().is_multiple_of(RECORD_ALIGN), "memory at {start:?}");
         stripe.leave();
         // SAFETY: chunks are not null.
         unsafe { NonNull::new_unchecked(start) }
@@ -346,6 +356,7 @@ impl Arena {
     #[cold]
     fn refill(&self, stripe: &Stripe, bytes: usize, left: usize) -> *mut u8 {
         let region = self.chunk(bytes);
+        assert!(region.left >= bytes, "a chunk of {} bytes for {bytes}", region.left);
         if region.left - bytes > left {
             stripe.next.store(region.next.wrapping_add(bytes), Ordering::Relaxed);
             stripe.left.store(region.left - bytes, Ordering::Relaxed);
@@ -392,6 +403,7 @@ impl Stripe {
 
     #[inline]
     fn leave(&self) {
+        debug_assert!(self.busy.load(Ordering::Relaxed), "a stripe is left by a thread that does not own it");
         self.busy.store(false, Ordering::Release);
     }
 
@@ -408,6 +420,7 @@ impl Stripe {
     /// Counts an entry. Only the stripe's owner calls this, so plain loads and stores suffice.
     #[inline]
     fn count(&self, seqno: Seqno, kind: Kind, raw_bytes: usize) {
+        debug_assert!(seqno <= SEQNO_MAX, "sequence number {seqno}");
         self.add(1, u64::from(kind == Kind::Delete), raw_bytes as u64);
         if seqno < self.smallest.load(Ordering::Relaxed) {
             self.smallest.store(seqno, Ordering::Relaxed);

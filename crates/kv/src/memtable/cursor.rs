@@ -99,6 +99,7 @@ impl MemCursor {
         }
         self.current =
             self.page.record(self.pos).and_then(|record| Current::newest(Versions::all(record), record));
+        debug_assert!(self.current.is_some(), "a record has a version");
         if let Some(ahead) = self.page.record(self.pos + AHEAD) {
             prefetch(ahead, RECORD_LINES);
         }
@@ -118,6 +119,7 @@ impl MemCursor {
         }
         self.pos -= 1;
         self.current = self.page.record(self.pos).map(Current::oldest);
+        debug_assert!(self.current.is_some(), "position {} of {} records", self.pos, self.page.len);
         if let Some(ahead) = self.pos.checked_sub(AHEAD).and_then(|ahead| self.page.record(ahead)) {
             prefetch(ahead, RECORD_LINES);
         }
@@ -134,6 +136,7 @@ impl Page {
         let node = leaf.get();
         self.leaf = Some(leaf);
         self.len = node.copy_records(&mut self.records);
+        debug_assert!(self.len <= CAPACITY && node.level() == 0, "{} records of a leaf", self.len);
         self.next = node.next.get();
         self.prev = node.prev.get();
     }
@@ -228,8 +231,18 @@ impl Cursor for MemCursor {
     fn next(&mut self) -> Result<()> {
         if let Some(current) = &mut self.current {
             match current.older.next() {
-                Some(version) => current.version = version,
-                None => self.settle_right(self.pos + 1),
+                Some(version) => {
+                    debug_assert!(version.seqno < current.version.seqno, "versions descend");
+                    current.version = version;
+                }
+                None => {
+                    let before = current.record;
+                    self.settle_right(self.pos + 1);
+                    debug_assert!(
+                        self.current.is_none_or(|current| current.record.key() > before.key()),
+                        "keys ascend"
+                    );
+                }
             }
         }
         Ok(())
@@ -238,8 +251,17 @@ impl Cursor for MemCursor {
     fn prev(&mut self) -> Result<()> {
         if let Some(Current { record, version, .. }) = self.current {
             match versions::oldest_after(record, version.seqno) {
-                Some(newer) => self.current = Some(Current::at(record, newer)),
-                None => self.settle_left(self.pos),
+                Some(newer) => {
+                    debug_assert!(newer.seqno > version.seqno, "backwards, versions ascend");
+                    self.current = Some(Current::at(record, newer));
+                }
+                None => {
+                    self.settle_left(self.pos);
+                    debug_assert!(
+                        self.current.is_none_or(|current| current.record.key() < record.key()),
+                        "backwards, keys descend"
+                    );
+                }
             }
         }
         Ok(())

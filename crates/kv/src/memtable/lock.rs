@@ -69,6 +69,7 @@ impl VersionLock {
     /// Takes the lock for writing if nobody wrote since `seen`.
     #[inline]
     pub(super) fn upgrade(&self, seen: Seen) -> Option<Writing<'_>> {
+        debug_assert!(seen.0 & HELD == 0, "a version that was read while a writer held the lock");
         shake();
         let taken = self.0.compare_exchange(seen.0, seen.0 | HELD, Ordering::Acquire, Ordering::Relaxed);
         shake();
@@ -88,6 +89,7 @@ pub(super) struct Writing<'a> {
 impl Writing<'_> {
     /// Releases the lock of a node that was not changed, so that readers need not restart.
     pub(super) fn cancel(self) {
+        debug_assert_eq!(self.lock.0.load(Ordering::Relaxed), self.seen.0 | HELD, "the lock is not held");
         self.lock.0.store(self.seen.0, Ordering::Release);
         std::mem::forget(self);
     }
@@ -97,6 +99,7 @@ impl Drop for Writing<'_> {
     #[inline]
     fn drop(&mut self) {
         shake();
+        debug_assert_eq!(self.lock.0.load(Ordering::Relaxed), self.seen.0 | HELD, "the lock is not held");
         // A count of 63 bits does not wrap in the lifetime of a machine.
         self.lock.0.store(self.seen.0.wrapping_add(2), Ordering::Release);
     }

@@ -56,7 +56,7 @@ pub(crate) use self::tree::Place;
 pub(crate) struct Memtable {
     tree: Tree,
     ranges: Ranges,
-    /// See [`Memtable::noted_bytes`]. [`NO_LONGER_NOTED`] stands for `None`.
+    /// See [`Memtable::budgeted_bytes`]. [`NO_LONGER_NOTED`] stands for `None`.
     noted: AtomicU64,
 }
 
@@ -164,13 +164,13 @@ impl Memtable {
         self.has_range_tombstones() && self.ranges.covers_after(key, seqno, visible)
     }
 
-    /// Calls `look` with the range tombstones written after `seqno`, until it returns a value.
+    /// Calls `visit` with the range tombstones written after `seqno`, until it returns a value.
     pub(crate) fn find_range_tombstone<T>(
         &self,
         seqno: Seqno,
-        look: impl FnMut(RangeTombstoneRef<'_>) -> Option<T>,
+        visit: impl FnMut(RangeTombstoneRef<'_>) -> Option<T>,
     ) -> Option<T> {
-        if self.has_range_tombstones() { self.ranges.find_after(seqno, look) } else { None }
+        if self.has_range_tombstones() { self.ranges.find_after(seqno, visit) } else { None }
     }
 
     /// Returns the range tombstones that some reader needs: of the tombstones over a key between
@@ -222,12 +222,14 @@ impl Memtable {
     /// Returns the size under which the store's [`Budget`](crate::db::budget::Budget) lists the
     /// memtable: 0 if it is not listed yet, `None` if it has been removed for good.
     #[inline]
-    pub(crate) fn noted_bytes(&self) -> Option<u64> {
+    pub(crate) fn budgeted_bytes(&self) -> Option<u64> {
         Some(self.noted.load(Ordering::Relaxed)).filter(|noted| *noted != NO_LONGER_NOTED)
     }
 
-    /// Sets [`Memtable::noted_bytes`]. For the budget only, under its lock.
-    pub(crate) fn note_bytes(&self, bytes: Option<u64>) {
+    /// Sets [`Memtable::budgeted_bytes`]. For the budget only, under its lock.
+    pub(crate) fn set_budgeted_bytes(&self, bytes: Option<u64>) {
+        debug_assert!(bytes != Some(NO_LONGER_NOTED), "a size that stands for none");
+        debug_assert!(self.budgeted_bytes().is_some(), "a memtable is removed from the budget for good");
         self.noted.store(bytes.unwrap_or(NO_LONGER_NOTED), Ordering::Relaxed);
     }
 

@@ -281,6 +281,14 @@ impl Node {
             link.set(Some(record));
         }
         self.count.store(count as u16 + 1, Ordering::Release);
+        debug_assert!(
+            pos == 0 || self.record(pos - 1).is_some_and(|before| before.key() < probe.key),
+            "the key does not come after the one before position {pos}"
+        );
+        debug_assert!(
+            pos == count || self.record(pos + 1).is_some_and(|after| after.key() > probe.key),
+            "the key does not come before the one after position {pos}"
+        );
         if head_tells_little(self.head(0), self.head(count)) && count > 0 {
             self.lengthen();
         }
@@ -310,6 +318,7 @@ impl Node {
     fn shorten(&self, probe: &Probe<'_>, len: usize) {
         let key = self.record(0).map_or(&[][..], Held::key);
         let shorter = probe::common_prefix(key.get(..len).unwrap_or(key), probe.key);
+        debug_assert!(shorter < len, "the key begins with the prefix of {len} bytes");
         let freed = len - shorter;
         // Each new head starts with the bytes that the prefix loses, followed by the old head.
         let lost = probe::head(key, shorter);
@@ -346,7 +355,15 @@ impl Node {
     /// All keys begin with the first `prefix_len` bytes of the first key, and the heads follow
     /// these. Takes a longer common prefix if the heads would distinguish too little without it.
     pub(super) fn fill(&self, entries: &[(u64, Held<'_, Record>)], prefix_len: usize) {
+        debug_assert!(entries.len() <= CAPACITY, "{} entries for a node", entries.len());
+        debug_assert!(entries.is_sorted_by(|(_, a), (_, b)| a.key() < b.key()), "the keys of a node ascend");
         let len = longer_prefix(entries, prefix_len);
+        debug_assert!(
+            entries.iter().all(|(_, record)| {
+                entries.first().is_some_and(|(_, first)| record.key().get(..len) == first.key().get(..len))
+            }),
+            "a key without the common prefix of {len} bytes"
+        );
         let mut cells = self.heads.iter().zip(&self.refs);
         for ((old, record), (head, link)) in entries.iter().zip(cells.by_ref()) {
             let new = if len == prefix_len { *old } else { probe::head(record.key(), len) };
@@ -410,8 +427,10 @@ impl Inner {
 
     /// Creates a node at `level` with `children`. The caller adds the keys.
     pub(super) fn of<'a>(level: u16, children: impl Iterator<Item = Held<'a, Node>>) -> Self {
+        assert!(level > 0, "an inner node is above the leaves");
         let inner = Inner { node: Node::new(level), children: std::array::from_fn(|_| Link::empty()) };
         for (link, child) in inner.children.iter().zip(children) {
+            debug_assert_eq!(child.level() + 1, level, "a child of another level");
             link.set(Some(child));
         }
         inner
@@ -440,6 +459,12 @@ impl Inner {
     pub(super) fn insert(&self, separator: Held<'_, Record>, right: Held<'_, Node>) {
         let probe = Probe::new(separator.key());
         let count = self.node.count();
+        debug_assert!(count < CAPACITY, "the node is full");
+        debug_assert_eq!(right.level() + 1, self.node.level, "a child of another level");
+        debug_assert!(
+            self.node.rank(&probe).is_some_and(|rank| rank.equal.is_none()),
+            "the separator is in the node, or the node is inconsistent under its lock"
+        );
         // Always matches: under the lock there are no mixtures, and separators are distinct.
         let Some(Rank { pos, equal: None }) = self.node.rank(&probe) else { return };
         shift(&self.children, pos + 1, count + 1, |from, to| to.set(from.get()));

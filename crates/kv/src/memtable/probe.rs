@@ -7,6 +7,8 @@
 /// Bytes of the prefix that a node stores inline.
 pub(super) const INLINE_PREFIX_BYTES: usize = 24;
 
+const _: () = assert!(INLINE_PREFIX_BYTES == 3 * 8, "`prefix_words` returns three heads");
+
 /// A key to search for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probe<'k> {
@@ -49,6 +51,7 @@ pub(super) fn head(key: &[u8], at: usize) -> u64 {
 /// Returns the head of `rest`, which is the end of `key` and shorter than eight bytes.
 #[inline]
 fn short_head(key: &[u8], rest: &[u8]) -> u64 {
+    debug_assert!(rest.len() < 8 && key.ends_with(rest), "{} bytes at the end of the key", rest.len());
     let word = match key.last_chunk() {
         Some(bytes) => u64::from_be_bytes(*bytes),
         None => rest.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),

@@ -122,6 +122,10 @@ impl Ranges {
         let span = Span { start: Arc::from(start), end: Arc::from(end) };
         let mut state = write(&self.state);
         state.all.insert(seqno, span.clone());
+        debug_assert!(
+            state.recent.front().is_none_or(|(recent, _)| *recent > state.painted.to),
+            "it is painted"
+        );
         if seqno < state.painted.to {
             state.painted.paint_under(seqno, &span);
             state.earlier.retain(|painted| painted.to < seqno);
@@ -136,14 +140,14 @@ impl Ranges {
         Some(TOMBSTONE_BYTES + start.len() + end.len())
     }
 
-    /// Calls `look` with the state, which can answer queries as of `at`.
+    /// Calls `query` with the state, which can answer queries as of `at`.
     #[inline]
-    fn look<T>(&self, at: Seqno, look: impl Fn(&State) -> Result<T, Missing>) -> T {
+    fn query<T>(&self, at: Seqno, query: impl Fn(&State) -> Result<T, Missing>) -> T {
         // BOUND: each iteration does the work that the previous one missed. Another reader may
         // paint for a later moment in between, but at most once per reader. `at` is then an earlier
         // moment, whose painting is kept.
         loop {
-            let missing = match look(&read(&self.state)) {
+            let missing = match query(&read(&self.state)) {
                 Ok(found) => return found,
                 Err(missing) => missing,
             };
@@ -158,7 +162,7 @@ impl Ranges {
         if self.count() == 0 {
             return None;
         }
-        self.look(at, |state| {
+        self.query(at, |state| {
             let (painted, recent) = state.as_of(at)?;
             let covering = recent.filter(|(_, span)| span.covers(key)).map(|(seqno, _)| *seqno).max();
             Ok(covering.max(painted.and_then(|painted| painted.covering(key))))
@@ -168,7 +172,7 @@ impl Ranges {
     /// Like [`Ranges::newest_covering`], together with the range around `key` in which the result
     /// holds for this `at`.
     pub(super) fn cover(&self, key: &[u8], at: Seqno) -> Cover {
-        self.look(at, |state| {
+        self.query(at, |state| {
             let (painted, recent) = state.as_of(at)?;
             let mut cover = painted.map_or_else(Cover::default, |painted| painted.cover(key));
             recent.for_each(|(seqno, span)| cover.narrow(key, *seqno, span));
@@ -179,7 +183,7 @@ impl Ranges {
     /// Returns true if a tombstone written after `seqno` covers `key`. `visible` is the number that
     /// readers see; later tombstones are searched one by one.
     pub(super) fn covers_after(&self, key: &[u8], seqno: Seqno, visible: Seqno) -> bool {
-        self.look(visible, |state| {
+        self.query(visible, |state| {
             // A reader that sees more may have painted more.
             let at = visible.max(state.painted.to);
             let (painted, recent) = state.as_of(at)?;
@@ -190,19 +194,19 @@ impl Ranges {
         })
     }
 
-    /// Calls `look` with each tombstone written after `seqno`, oldest first, and returns its first
+    /// Calls `visit` with each tombstone written after `seqno`, oldest first, and returns its first
     /// result.
     pub(super) fn find_after<T>(
         &self,
         seqno: Seqno,
-        mut look: impl FnMut(RangeTombstoneRef<'_>) -> Option<T>,
+        mut visit: impl FnMut(RangeTombstoneRef<'_>) -> Option<T>,
     ) -> Option<T> {
         let state = read(&self.state);
         let after = (Bound::Excluded(seqno), Bound::Unbounded);
         state
             .all
             .range(after)
-            .find_map(|(&seqno, span)| look(RangeTombstoneRef { start: &span.start, end: &span.end, seqno }))
+            .find_map(|(&seqno, span)| visit(RangeTombstoneRef { start: &span.start, end: &span.end, seqno }))
     }
 
     /// Returns the tombstones needed by a reader that has one of `snapshots` (ascending) or sees
@@ -282,9 +286,12 @@ impl State {
                     #[cfg(test)]
                     (self.work += 1);
                 }
+                debug_assert!(last < self.painted.to, "the moment {last} is not an earlier one");
+                debug_assert_eq!(painted.to, last, "tombstones up to another number");
                 if self.earlier.len() >= EARLIER_MAX {
                     self.earlier.remove(0);
                 }
+                debug_assert!(self.earlier.len() < EARLIER_MAX, "{} earlier moments", self.earlier.len());
                 self.earlier.push(painted);
             }
         }
@@ -301,12 +308,14 @@ impl Span {
 impl Painted {
     /// Paints a tombstone with the highest number, over the others.
     fn paint(&mut self, seqno: Seqno, span: &Span) {
+        debug_assert!(seqno > self.to || self.to == 0, "{seqno} is painted over {}", self.to);
         self.cover_up(seqno, &span.start, &span.end);
         self.to = self.to.max(seqno);
     }
 
     /// Paints a tombstone only where there is no newer one.
     fn paint_under(&mut self, seqno: Seqno, span: &Span) {
+        debug_assert!(seqno < self.to, "{seqno} is painted under {}", self.to);
         let mut free = Vec::new();
         let mut from = Arc::clone(&span.start);
         let before =
@@ -333,6 +342,7 @@ impl Painted {
     /// Makes everything from `start` (inclusive) to `end` (exclusive) one piece. Each piece is
     /// removed once and a call adds at most two, so a call costs amortized logarithmic time.
     fn cover_up(&mut self, seqno: Seqno, start: &Arc<[u8]>, end: &Arc<[u8]>) {
+        debug_assert!(start < end, "a piece without keys");
         let mut rest = None;
         let before = (Bound::Unbounded, Bound::Excluded(&**start));
         if let Some((_, piece)) = self.pieces.range_mut::<[u8], _>(before).next_back()
@@ -351,6 +361,20 @@ impl Painted {
             self.pieces.insert(Arc::clone(end), rest);
         }
         self.pieces.insert(Arc::clone(start), Piece { end: Arc::clone(end), seqno });
+        debug_assert!(
+            self.pieces
+                .range::<[u8], _>((Bound::Unbounded, Bound::Excluded(&**start)))
+                .next_back()
+                .is_none_or(|it| it.1.end <= *start),
+            "the piece before overlaps"
+        );
+        debug_assert!(
+            self.pieces
+                .range::<[u8], _>((Bound::Excluded(&**start), Bound::Unbounded))
+                .next()
+                .is_none_or(|it| it.0 >= end),
+            "the piece after overlaps"
+        );
     }
 
     /// Returns the last piece that begins at or before `key`.

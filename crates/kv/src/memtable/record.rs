@@ -31,6 +31,12 @@ pub(crate) const VALUE_BYTES_MAX: usize = u32::MAX as usize;
 /// Distance between two updates with towers, in updates.
 const TOWER_EVERY: u32 = if cfg!(cairn_shuttle) { 2 } else { 16 };
 
+const _: () = assert!(TOWER_EVERY.is_power_of_two(), "`Place::steps` is a mask");
+const _: () = assert!(SEQNO_MAX <= u64::MAX >> 8, "a tag has a byte for the kind");
+// A tower follows its update, and records and updates start at multiples of 8 bytes.
+const _: () = assert!(size_of::<Update>().is_multiple_of(align_of::<Tower>()) && align_of::<Tower>() <= 8);
+const _: () = assert!(align_of::<Record>() <= 8 && align_of::<Update>() <= 8);
+
 /// A sequence number and a kind in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Tag(u64);
@@ -39,6 +45,7 @@ impl Tag {
     /// Returns the tag of a version.
     #[inline]
     pub(super) fn new(seqno: Seqno, kind: Kind) -> Self {
+        debug_assert!(seqno <= SEQNO_MAX, "sequence number {seqno}");
         Tag(seqno << 8 | kind as u64)
     }
 
@@ -59,6 +66,7 @@ impl Tag {
     /// never used.
     #[inline]
     pub(super) fn kind(self) -> Kind {
+        debug_assert!(Kind::from_byte(self.0 as u8).is_some(), "a tag without a kind: {self:?}");
         Kind::from_byte(self.0 as u8).unwrap_or(Kind::Delete)
     }
 }
@@ -180,6 +188,8 @@ impl Record {
     /// the value.
     #[inline]
     unsafe fn write<'a>(start: NonNull<u8>, entry: &Entry<'_>) -> Held<'a, Record> {
+        debug_assert!(start.cast::<Record>().is_aligned(), "a record at {start:?}");
+        debug_assert!(entry.key.len() <= KEY_BYTES_MAX && entry.value.len() <= VALUE_BYTES_MAX);
         let header = Record {
             chain: Link::empty(),
             tag: entry.tag(),
@@ -281,6 +291,7 @@ impl<'a> Unlinked<'a> {
     /// Links the update into `link`, which must lead to `older`. Returns false, without any effect,
     /// if it no longer does.
     pub(super) fn link(&self, link: &Link<Update>, older: Option<Held<'a, Update>>) -> bool {
+        debug_assert!(older.is_none_or(|older| older.tag <= self.0.tag), "the chain descends");
         self.0.next.set(older);
         if let Some(tower) = self.0.tower() {
             let below = older.and_then(Held::nearest_tower);
@@ -297,6 +308,7 @@ fn jump_above<'a>(below: Held<'a, Update>) -> Option<Held<'a, Update>> {
     let towers = |update: Option<Held<'a, Update>>| update.map_or(0, |update| update.place.towers());
     let first = jump_of(Some(below));
     let second = jump_of(first);
+    debug_assert!(below.place.steps() == 0, "only updates with towers are below one");
     // Two jumps of equal length from `below` are combined into one.
     let lengths =
         (towers(Some(below)).wrapping_sub(towers(first)), towers(first).wrapping_sub(towers(second)));

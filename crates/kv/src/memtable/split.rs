@@ -33,6 +33,7 @@ impl Tree {
         let right = self.divide_leaf(leaf, probe, pos, record);
         // Both exist: the lock is held and both leaves have keys.
         let (last, first) = (leaf.record(leaf.count() - 1)?, right.get().record(0)?);
+        debug_assert!(last.key() < first.key(), "the leaves overlap after a split");
         let separator = Record::separator(&self.arena, between(last.key(), first.key()));
         let next = leaf.next.get();
         right.next.set(next);
@@ -59,6 +60,8 @@ impl Tree {
         pos: usize,
         record: Held<'a, Record>,
     ) -> Held<'a, Node> {
+        debug_assert!(leaf.is_full() && leaf.level() == 0, "a leaf of {} keys is split", leaf.count());
+        debug_assert!(pos <= CAPACITY, "position {pos} of {CAPACITY}");
         let right = self.arena.node(Node::leaf());
         // A key at either end gets a leaf of its own, so that ascending and descending insertions
         // leave full leaves.
@@ -100,6 +103,7 @@ impl Tree {
             }
             return;
         };
+        debug_assert!(node.is_full() && node.level() > 0, "an inner node of {} keys is split", node.count());
         let (entries, prefix_len) = node.entries();
         let middle = entries.len() / 2;
         if let (low, [(_, separator), high @ ..]) = entries.split_at(middle) {
@@ -135,6 +139,7 @@ impl Tree {
         separator: Held<'a, Record>,
         right: Held<'a, Node>,
     ) {
+        debug_assert_eq!(left.level(), right.level(), "a node is split into siblings");
         match parent {
             Some(parent) => parent.insert(separator, right),
             None => {
@@ -149,7 +154,10 @@ impl Tree {
 /// Returns the shortest key greater than `low` and not greater than `high`. `high` must be greater
 /// than `low`.
 fn between<'k>(low: &[u8], high: &'k [u8]) -> &'k [u8] {
-    high.get(..common_prefix(low, high) + 1).unwrap_or(high)
+    debug_assert!(low < high, "no key separates {low:?} and {high:?}");
+    let separator = high.get(..common_prefix(low, high) + 1).unwrap_or(high);
+    debug_assert!(low < separator && separator <= high, "{separator:?} does not separate");
+    separator
 }
 
 #[cfg(test)]

@@ -132,8 +132,10 @@ impl Tree {
             if !node.lock.unchanged(seen) {
                 return None;
             }
+            debug_assert_eq!(child.level() + 1, node.level(), "the descent skips a level");
             (node, seen) = (child, child_seen);
         }
+        debug_assert_eq!(node.level(), 0, "the descent ends above the leaves");
         Some((node, seen))
     }
 
@@ -278,7 +280,9 @@ impl Tree {
         entry: &Entry<'_>,
         record: &mut Option<Held<'a, Record>>,
     ) -> Option<()> {
+        debug_assert_eq!(probe.key, entry.key, "the position of another key");
         if let Some(present) = rank.equal {
+            debug_assert_eq!(present.key(), entry.key, "the record of another key");
             versions::push(&self.arena, present, entry);
             if record.is_some() {
                 // Another thread inserted the key first, so this record stays unused. Its memory is
@@ -316,6 +320,7 @@ impl Tree {
             if !node.lock.unchanged(seen) {
                 return None;
             }
+            debug_assert_eq!(child.level() + 1, node.level(), "the descent skips a level");
             parent = Some((inner, seen));
             (node, seen) = (child, child_seen);
         }

@@ -100,6 +100,7 @@ fn descend<'a>(
     newest: Held<'a, Update>,
     wanted: impl Fn(Tag) -> bool,
 ) -> (Held<'a, Update>, Option<Held<'a, Update>>) {
+    debug_assert!(wanted(newest.tag), "the descent begins at an update that is not wanted");
     let wanted = |update: Option<Held<'a, Update>>| update.filter(|update| wanted(update.tag));
     let mut last = newest;
     // BOUND: each step moves down the chain, which ends.
@@ -108,7 +109,10 @@ fn descend<'a>(
         let shortcut = tower.and_then(|tower| wanted(tower.jump.get()).or_else(|| wanted(tower.below.get())));
         let next = last.get().next.get();
         match shortcut.or_else(|| wanted(next)) {
-            Some(update) => last = update,
+            Some(update) => {
+                debug_assert!(update.tag <= last.tag, "the chain descends");
+                last = update;
+            }
             None => return (last, next),
         }
     }

@@ -29,6 +29,7 @@ pub(crate) struct Malformed {
 impl RangeTombstones {
     /// Appends the encoding to `out`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
         out.push(FORMAT);
         varint::push(self.cuts.len() as u64, out);
         for index in 0..self.cuts.len() {
@@ -38,10 +39,12 @@ impl RangeTombstones {
             varint::push(seqnos.len() as u64, out);
             let mut last = None;
             for &seqno in seqnos {
+                debug_assert!(last.is_none_or(|last| last > seqno), "lists descend");
                 varint::push(last.map_or(seqno, |last: Seqno| last.wrapping_sub(seqno)), out);
                 last = Some(seqno);
             }
         }
+        debug_assert_eq!(Self::decode(&out[start..]).as_ref(), Ok(self), "a set that would not be read back");
     }
 
     /// Decodes the output of [`RangeTombstones::encode`], which must be all of `bytes`.
@@ -85,6 +88,7 @@ struct Input<'a> {
 
 impl<'a> Input<'a> {
     fn rest(&self) -> &'a [u8] {
+        debug_assert!(self.at <= self.bytes.len(), "byte {} of {}", self.at, self.bytes.len());
         self.bytes.get(self.at..).unwrap_or_default()
     }
 

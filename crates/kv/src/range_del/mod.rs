@@ -145,11 +145,15 @@ impl RangeTombstones {
                 Some(snapshots) => set.cut(key, newest_of_each(&active, snapshots)),
             }
         }
+        debug_assert!(active.is_empty(), "a tombstone has no end");
+        set.assert_sound();
         set
     }
 
     /// Makes `seqnos`, descending, apply from `key` on, which must be greater than all cuts so far.
     fn cut(&mut self, key: &[u8], seqnos: impl Iterator<Item = Seqno>) {
+        let before = self.cuts.len().checked_sub(1).map(|last| self.key(last));
+        debug_assert!(before.is_none_or(|before| before < key), "cuts ascend");
         let begin = self.seqnos.len();
         self.seqnos.extend(seqnos);
         let last = self.cuts.len().checked_sub(1).map_or(&[][..], |last| self.list_before(last, begin));
@@ -182,6 +186,29 @@ impl RangeTombstones {
         self.list_before(index, self.cuts.get(index).map_or(0, |cut| cut.seqnos_end))
     }
 
+    /// Asserts the form of the set: see the fields. For debug builds.
+    fn assert_sound(&self) {
+        let cuts = self.cuts.len();
+        debug_assert_eq!(
+            self.cuts.last().map_or(0, |cut| cut.key_end),
+            self.keys.len(),
+            "keys without a cut"
+        );
+        debug_assert_eq!(
+            self.cuts.last().map_or(0, |cut| cut.seqnos_end),
+            self.seqnos.len(),
+            "numbers without a cut"
+        );
+        debug_assert!((1..cuts).all(|at| self.key(at - 1) < self.key(at)), "cuts ascend");
+        debug_assert!(
+            (1..cuts).all(|at| self.list(at - 1) != self.list(at)),
+            "fragments with equal lists are joined"
+        );
+        debug_assert!((0..cuts).all(|at| self.list(at).is_sorted_by(|a, b| a > b)), "lists descend");
+        debug_assert!(cuts == 0 || !self.list(0).is_empty(), "the first fragment covers nothing");
+        debug_assert!(cuts == 0 || self.list(cuts - 1).is_empty(), "the last fragment has no end");
+    }
+
     /// Returns true if the set covers nothing.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -201,6 +228,7 @@ impl RangeTombstones {
             let middle = usize::midpoint(low, high);
             if self.key(middle) <= key { low = middle + 1 } else { high = middle }
         }
+        debug_assert!(low == self.cuts.len() || self.key(low) > key, "cut {low} is not after the key");
         let list = self.list(low.checked_sub(1)?);
         list.get(list.partition_point(|&seqno| seqno > at)).copied()
     }
@@ -285,6 +313,7 @@ impl RangeTombstones {
 
     /// Appends a fragment that begins at the end of the last one, or later.
     fn piece(&mut self, start: &[u8], end: &[u8], seqnos: impl Iterator<Item = Seqno>) {
+        debug_assert!(start < end, "a fragment without keys");
         // If the fragments touch, the cut that ended the last one begins this one.
         if self.cuts.len().checked_sub(1).is_some_and(|last| self.key(last) == start) {
             self.cuts.pop();
@@ -298,6 +327,7 @@ impl RangeTombstones {
         self.cuts.shrink_to_fit();
         self.keys.shrink_to_fit();
         self.seqnos.shrink_to_fit();
+        self.assert_sound();
         self
     }
 }

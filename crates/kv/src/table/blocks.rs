@@ -2,8 +2,8 @@
 
 use super::block::BlockCursor;
 use super::frame::Role;
-use super::load::BlockRef;
 use super::open::Table;
+use super::shared_block::BlockRef;
 use crate::Result;
 use crate::kind::Kind;
 

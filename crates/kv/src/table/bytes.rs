@@ -6,6 +6,8 @@ use std::ops::Deref;
 /// cache line.
 const ALIGNMENT: usize = 64;
 
+const _: () = assert!(ALIGNMENT.is_power_of_two());
+
 /// The bytes of one block, aligned to a cache line. There may be a header before them that is not
 /// part of the block.
 pub(crate) struct BlockBytes {
@@ -21,6 +23,11 @@ impl BlockBytes {
         // The memory does not move, because the vector is never resized.
         let misaligned = (memory.as_ptr().addr() + header_bytes) % ALIGNMENT;
         let start = header_bytes + (ALIGNMENT - misaligned) % ALIGNMENT;
+        debug_assert!(
+            (memory.as_ptr().addr() + start).is_multiple_of(ALIGNMENT),
+            "a block that is not aligned"
+        );
+        assert!(start >= header_bytes && start + len <= memory.len(), "a block from {start} of {len} bytes");
         BlockBytes { memory, start, len }
     }
 
@@ -36,6 +43,11 @@ impl BlockBytes {
 
     /// Returns the header, of this length, together with the block.
     pub(crate) fn with_header_mut(&mut self, header_bytes: usize) -> &mut [u8] {
+        debug_assert!(
+            header_bytes <= self.start,
+            "a header of {header_bytes} bytes before byte {}",
+            self.start
+        );
         &mut self.memory[self.start - header_bytes..self.start + self.len]
     }
 

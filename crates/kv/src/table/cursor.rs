@@ -4,9 +4,9 @@ use cairn_vfs::sync::Arc;
 
 use super::block::{BlockCursor, Entries};
 use super::frame::{HEADER_BYTES, Handle, Role};
-use super::load::BlockRef;
 use super::open::Table;
 use super::options::CursorOptions;
+use super::shared_block::BlockRef;
 use crate::cursor::Cursor;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::{Error, Result};
@@ -125,6 +125,7 @@ pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let mut after = prefix[..=last].to_vec();
     after[last] += 1;
+    debug_assert!(after.as_slice() > prefix && !after.starts_with(prefix), "not the end of the prefix");
     Some(after)
 }
 
@@ -171,6 +172,7 @@ impl TableCursor {
                 table.block(table.index_slot(partition), place.index, Role::Index, self.options.fill_cache)?
             }
         });
+        debug_assert!(partition < self.table.partitions.len(), "partition {partition}");
         self.partition = partition;
         Ok(true)
     }
@@ -489,6 +491,10 @@ impl Window {
                 true => (handle.end().saturating_sub(wanted), handle.end()),
                 false => (handle.offset, (handle.offset + wanted).min(end)),
             };
+            debug_assert!(
+                from <= handle.offset && handle.end() <= to,
+                "the window {from} to {to} misses its block"
+            );
             self.bytes.resize((to - from) as usize, 0);
             self.start = from;
             let read = table.source.read(&mut self.bytes, from);

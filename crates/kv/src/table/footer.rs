@@ -16,8 +16,11 @@ use super::frame::{HEADER_BYTES, Handle};
 use crate::file::FileNumber;
 
 pub(crate) const FOOTER_BYTES: usize = 64;
+/// The version that is written. [`Footer::decode`] chooses the reader of each version.
 pub(crate) const VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"cairnsst";
+
+const _: () = assert!(FOOTER_BYTES == 8 * 8, "eight words");
 
 /// The content of the footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +54,7 @@ impl Footer {
         let checksum = xxh3_64(&bytes[..48]);
         bytes[48..56].copy_from_slice(&checksum.to_le_bytes());
         bytes[56..].copy_from_slice(MAGIC);
+        debug_assert_eq!(Footer::sum_of(&bytes), checksum, "the checksum is in word 6");
         bytes
     }
 
@@ -73,16 +77,11 @@ impl Footer {
         if xxh3_64(&bytes[..48]) != u64::from_le_bytes(checksum) {
             return Err(FooterError::Damaged("the checksum of the footer is wrong"));
         }
-        let (version, body) = (u64::from_le_bytes(version), u64::from_le_bytes(body));
-        if !(version == u64::from(VERSION) || (version == 1 && body == 0)) {
-            return Err(FooterError::Version(version as u32));
-        }
-        let lengths = u64::from_le_bytes(lengths);
-        let footer = Footer {
-            top: Handle { offset: u64::from_le_bytes(top), len: lengths as u32 },
-            properties: Handle { offset: u64::from_le_bytes(properties), len: (lengths >> 32) as u32 },
-            number: u64::from_le_bytes(number),
-            body,
+        let fields = [top, lengths, properties, number, body].map(u64::from_le_bytes);
+        let footer = match u64::from_le_bytes(version) {
+            1 => Footer::of_version_1(fields)?,
+            2 => Footer::of_version_2(fields),
+            other => return Err(FooterError::Version(other as u32)),
         };
         let end = file_bytes.saturating_sub(FOOTER_BYTES as u64);
         for handle in [footer.top, footer.properties] {
@@ -91,5 +90,20 @@ impl Footer {
             }
         }
         Ok(footer)
+    }
+
+    /// Decodes the fields of version 1, which does not have the checksum of the file.
+    fn of_version_1(fields: [u64; 5]) -> Result<Footer, FooterError> {
+        let footer = Footer::of_version_2(fields);
+        if footer.body == 0 { Ok(footer) } else { Err(FooterError::Damaged("version 1 has a zero at 32")) }
+    }
+
+    fn of_version_2([top, lengths, properties, number, body]: [u64; 5]) -> Footer {
+        Footer {
+            top: Handle { offset: top, len: lengths as u32 },
+            properties: Handle { offset: properties, len: (lengths >> 32) as u32 },
+            number,
+            body,
+        }
     }
 }

@@ -53,6 +53,10 @@ impl Handle {
     }
 }
 
+const _: () =
+    assert!(HEADER_BYTES == 8 + 4 + 4 + 1 + 1 + 2, "checksum, two lengths, role, compression, zeros");
+const _: () = assert!(MAX_BLOCK_BYTES + HEADER_BYTES <= u32::MAX as usize, "lengths of frames have 32 bits");
+
 const STORED: u8 = 0;
 const LZ4: u8 = 1;
 const SNAPPY: u8 = 2;
@@ -122,6 +126,7 @@ impl Sealer {
             out.truncate(start + HEADER_BYTES);
             out.extend_from_slice(raw);
         }
+        debug_assert!(out.len() - start - HEADER_BYTES <= raw.len(), "a block became longer by compression");
         Ok(self.head(&mut out[start..], raw.len(), role, compression, offset))
     }
 
@@ -152,6 +157,8 @@ impl Sealer {
 
     /// Fills in the header of the frame of a block with `raw_bytes` after decompression.
     fn head(&self, frame: &mut [u8], raw_bytes: usize, role: Role, compression: u8, offset: u64) -> Handle {
+        assert!(frame.len() >= HEADER_BYTES, "a frame of {} bytes has no header", frame.len());
+        debug_assert!(frame.len() <= MAX_BLOCK_BYTES + HEADER_BYTES, "a frame of {} bytes", frame.len());
         let stored = (frame.len() - HEADER_BYTES) as u32;
         frame[8..12].copy_from_slice(&stored.to_le_bytes());
         frame[12..16].copy_from_slice(&(raw_bytes as u32).to_le_bytes());
@@ -160,6 +167,10 @@ impl Sealer {
         frame[18..HEADER_BYTES].fill(0);
         let checksum = xxh3_64_seeded(&frame[8..], seed(self.number, offset));
         frame[..8].copy_from_slice(&checksum.to_le_bytes());
+        debug_assert!(
+            Header::check(frame, self.number, offset, role).is_ok(),
+            "a frame of role {role:?} that would not be read back"
+        );
         Handle { offset, len: frame.len() as u32 }
     }
 

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use super::block::Lookup;
 use super::frame::{Handle, Role};
 use super::index::{DataValue, partition_ordinal};
-use super::load::BlockRef;
 use super::open::Table;
+use super::shared_block::BlockRef;
 use crate::Result;
 use crate::kind::{Seqno, Version};
 
@@ -29,6 +29,7 @@ impl Table {
         at: Seqno,
         mut visit: impl FnMut(Version<'_>, &BlockRef) -> ControlFlow<()>,
     ) -> Result<()> {
+        debug_assert_eq!(hash, super::hash_key(key), "the hash of another key");
         if at < self.seqno {
             return Ok(());
         }
@@ -69,6 +70,11 @@ impl Table {
 
     #[inline(always)]
     pub(super) fn filter_passes(&self, partition: usize, hash: u64) -> Result<bool> {
+        debug_assert!(
+            partition < self.partitions.len(),
+            "partition {partition} of {}",
+            self.partitions.len()
+        );
         if let Some(pinned) = self.pinned.get(partition) {
             return Ok(pinned.filter.as_ref().is_none_or(|filter| filter.may_contain(hash)));
         }
@@ -83,6 +89,11 @@ impl Table {
     /// Passes an index partition to `work`.
     #[inline(always)]
     pub(super) fn with_index<T>(&self, partition: usize, work: impl FnOnce(&BlockRef) -> T) -> Result<T> {
+        debug_assert!(
+            partition < self.partitions.len(),
+            "partition {partition} of {}",
+            self.partitions.len()
+        );
         if let Some(pinned) = self.pinned.get(partition) {
             return Ok(work(&pinned.index));
         }

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use super::block::Lookup;
 use super::frame::{Handle, Role};
-use super::load::BlockRef;
 use super::open::Table;
+use super::shared_block::BlockRef;
 use crate::Result;
 use crate::kind::{Seqno, Version};
 
@@ -81,6 +81,7 @@ impl Table {
                 candidates.push(Candidate { query, partition, ordinal: data.ordinal, handle: data.handle });
             }
         }
+        debug_assert!(candidates.len() <= queries.len(), "a query has one block at most");
         candidates.sort_unstable_by_key(|candidate| (candidate.ordinal, candidate.query));
         Ok(candidates)
     }
@@ -113,6 +114,7 @@ impl Table {
         at: Seqno,
         visit: &mut impl FnMut(usize, Version<'_>, &BlockRef) -> ControlFlow<()>,
     ) -> Result<&'c [Candidate]> {
+        debug_assert!(!candidates.is_empty(), "there is a block to read");
         let (first, mut rest) = split_group(candidates);
         let mut groups = vec![first];
         let start = first.first().map_or(0, |candidate| candidate.handle.offset);
@@ -148,5 +150,6 @@ impl Table {
 fn split_group(candidates: &[Candidate]) -> (&[Candidate], &[Candidate]) {
     let ordinal = candidates.first().map(|candidate| candidate.ordinal);
     let group = candidates.iter().take_while(|candidate| Some(candidate.ordinal) == ordinal).count();
+    debug_assert!(group > 0 || candidates.is_empty(), "the first candidate is of its own block");
     candidates.split_at(group)
 }

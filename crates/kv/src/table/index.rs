@@ -18,6 +18,9 @@ pub(crate) const DATA_VALUE_BYTES: usize = 16;
 /// Length of a value in the top index.
 pub(crate) const PARTITION_VALUE_BYTES: usize = 28;
 
+const _: () = assert!(DATA_VALUE_BYTES == 8 + 4 + 4, "offset, length, ordinal");
+const _: () = assert!(PARTITION_VALUE_BYTES == DATA_VALUE_BYTES + 8 + 4, "and the place of the filter");
+
 /// The place and ordinal of a data block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DataValue {
@@ -56,9 +59,11 @@ impl Partition {
         let mut bytes = [0; PARTITION_VALUE_BYTES];
         bytes[..16].copy_from_slice(&DataValue { handle: self.index, ordinal }.encode());
         if let Some(filter) = self.filter {
+            debug_assert!(filter.len > 0, "length 0 stands for no filter");
             bytes[16..24].copy_from_slice(&filter.offset.to_le_bytes());
             bytes[24..].copy_from_slice(&filter.len.to_le_bytes());
         }
+        debug_assert_eq!(partition_ordinal(&bytes), Some(ordinal), "the ordinal is read from another place");
         bytes
     }
 
@@ -86,6 +91,14 @@ pub(crate) fn partition_ordinal(bytes: &[u8]) -> Option<u32> {
 /// Sets `out` to a short key that is not less than `last` and less than `next`, if there is one,
 /// otherwise to `last`.
 pub(crate) fn separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
+    debug_assert!(last <= next, "a block ends with a key after the first one of the next");
+    shortest_between(last, next, out);
+    debug_assert!(out.as_slice() >= last, "a key of the block is above its separator");
+    debug_assert!(last == next || out.as_slice() < next, "the separator covers the next key");
+}
+
+/// Sets `out` as [`separator`] does, without checks.
+fn shortest_between(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let common = super::block::common_len(last, next);
     let (Some(&low), Some(&high)) = (last.get(common), next.get(common)) else {

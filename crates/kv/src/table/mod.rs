@@ -27,6 +27,7 @@ mod load;
 mod open;
 mod options;
 mod properties;
+mod shared_block;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -39,10 +40,10 @@ pub use cairn_codec::filter::{FilterKind, FilterPolicy};
 pub(crate) use cursor::TableCursor;
 pub(crate) use cursor::prefix_end;
 pub(crate) use get_many::Query;
-pub(crate) use load::{Block, BlockRef};
 pub(crate) use open::Table;
 pub use options::{Compression, PrefixExtractor};
 pub(crate) use options::{CursorOptions, Expected, OpenOptions, TableOptions};
+pub(crate) use shared_block::{Block, BlockRef};
 pub(crate) use writer::{ENTRY_BYTES_MAX, TableWriter};
 
 /// Computes the hash of a user key for filters. A lookup computes it once and passes it to every

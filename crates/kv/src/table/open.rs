@@ -9,9 +9,9 @@ use cairn_vfs::sync::Arc;
 use super::footer::{FOOTER_BYTES, Footer, FooterError};
 use super::frame::{HEADER_BYTES, Handle, Header, Role};
 use super::index::Partition;
-use super::load::{Block, BlockRef};
 use super::options::OpenOptions;
 use super::properties::Properties;
+use super::shared_block::{Block, BlockRef};
 use super::source::Source;
 use crate::cache::{Cache, Slots};
 use crate::file::FileNumber;
@@ -130,6 +130,12 @@ impl Table {
             return Err(table.damaged(footer.properties.offset, what));
         }
         table.read_top(footer.top, &tail)?;
+        debug_assert_eq!(
+            table.partitions.len(),
+            table.properties.partitions as usize,
+            "the top index was checked"
+        );
+        debug_assert_eq!(table.top.is_some(), !table.partitions.is_empty(), "partitions without separators");
         let slots = table.properties.data_blocks as usize + 2 * table.partitions.len();
         table.slots = cache.slots(slots);
         let top_bytes =
@@ -168,10 +174,20 @@ impl Table {
     }
 
     pub(super) fn index_slot(&self, partition: usize) -> usize {
+        debug_assert!(
+            partition < self.partitions.len(),
+            "partition {partition} of {}",
+            self.partitions.len()
+        );
         self.properties.data_blocks as usize + partition
     }
 
     pub(super) fn filter_slot(&self, partition: usize) -> usize {
+        debug_assert!(
+            partition < self.partitions.len(),
+            "partition {partition} of {}",
+            self.partitions.len()
+        );
         self.properties.data_blocks as usize + self.partitions.len() + partition
     }
 
@@ -284,6 +300,7 @@ impl Table {
             bytes += index.weight() + filter.as_ref().map_or(0, |filter| filter.weight());
             pinned.push(PinnedPartition { index, filter });
         }
+        debug_assert_eq!(pinned.len(), self.partitions.len(), "all partitions are pinned, or none");
         self.pinned = pinned.into();
         self.pin_bytes(bytes as u64);
         Ok(())
@@ -327,8 +344,8 @@ fn read_footer(source: &Source, tail: &[u8]) -> Result<Footer> {
     Footer::decode(bytes, source.len()).map_err(|error| match error {
         FooterError::Damaged(what) => Error::corruption(source.path(), offset, what),
         FooterError::Version(version) => {
-            let what =
-                format!("version {version} of the format, supported is version {}", super::footer::VERSION);
+            let newest = super::footer::VERSION;
+            let what = format!("version {version} of the format, supported versions are 1 to {newest}");
             Error::unsupported(source.path(), what)
         }
     })

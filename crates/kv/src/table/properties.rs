@@ -124,6 +124,9 @@ mod id {
     pub(super) const NEWEST_SECS: u64 = 15;
 }
 
+// A decoder recognizes complete properties by the last mandatory id.
+const _: () = assert!(id::COUNTS == 1 && id::BLOBS < id::KEYSPACE && id::BLOBS < id::FLUSHED);
+
 fn push(out: &mut Vec<u8>, id: u64, bytes: &[u8]) {
     varint::push(id, out);
     varint::push(bytes.len() as u64, out);
@@ -190,6 +193,10 @@ impl Properties {
         if self.newest_secs != self.oldest_secs {
             push_numbers(&mut out, id::NEWEST_SECS, [self.newest_secs]);
         }
+        debug_assert!(
+            Properties::decode(&out).as_ref() == Some(self),
+            "properties that would not be read back: {self:?}"
+        );
         out
     }
 

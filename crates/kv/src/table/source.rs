@@ -96,12 +96,14 @@ fn read_aligned(
     offset: u64,
     alignment: u64,
 ) -> Result<()> {
+    debug_assert!(alignment > 0 && alignment <= DIRECT_ALIGNMENT_MAX, "an alignment of {alignment}");
     let start = offset - offset % alignment;
     let end = (offset + buffer.len() as u64).next_multiple_of(alignment);
     let (len, step) = ((end - start) as usize, alignment as usize);
     landing.resize(len + step, 0);
     let from = (step - landing.as_ptr().addr() % step) % step;
     let pages = &mut landing[from..from + len];
+    debug_assert!(pages.as_ptr().addr().is_multiple_of(step), "a buffer that is not aligned");
     let wanted = (offset - start) as usize..(offset - start) as usize + buffer.len();
     let mut have = 0;
     while have < wanted.end {

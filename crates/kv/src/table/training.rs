@@ -25,6 +25,7 @@ pub(super) struct Training {
 
 impl Training {
     pub(super) fn new(level: i32, dictionary_bytes: usize) -> Self {
+        debug_assert!(dictionary_bytes > 0, "a table without a dictionary needs no training");
         Training { waiting: Vec::new(), bytes: 0, dictionary_bytes, level }
     }
 

@@ -4,7 +4,7 @@ use cairn_codec::checksum::Xxh3;
 use cairn_codec::compress::Dictionary;
 use cairn_codec::filter::FilterBuilder;
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{AppendWriter, File};
+use cairn_vfs::{AppendWriter, File, ensure};
 
 use super::block::{BlockBuilder, MAX_BLOCK_BYTES, common_len};
 use super::footer::{FOOTER_BYTES, Footer};
@@ -26,6 +26,9 @@ const LARGE_BYTES: usize = 1 << 20;
 const KEPT_BYTES: usize = 4 << 20;
 /// Bytes reserved for an entry besides its key and value, so that no block exceeds its limit.
 const ENTRY_ROOM: usize = 64;
+const _: () =
+    assert!(2 * (ENTRY_BYTES_MAX + ENTRY_ROOM) <= MAX_BLOCK_BYTES, "a block holds any entry with its key");
+const _: () = assert!(LARGE_BYTES <= KEPT_BYTES && WRITE_BYTES <= KEPT_BYTES);
 /// The largest total size of a key and its value.
 pub(crate) const ENTRY_BYTES_MAX: usize = MAX_BLOCK_BYTES / 2 - ENTRY_ROOM;
 
@@ -193,9 +196,10 @@ impl TableWriter {
         seqnos: (Seqno, Seqno),
     ) -> Result<()> {
         self.check_usable()?;
-        if self.range_tombstones.is_some() {
-            return Err(Error::invalid("range tombstones can be added to a table only once"));
-        }
+        ensure!(self.range_tombstones.is_none(), "range tombstones were added to a table twice");
+        ensure!(count > 0 && !encoded.is_empty(), "{count} range tombstones of {} bytes", encoded.len());
+        ensure!(bounds.0 < bounds.1, "range tombstones from {:?} to {:?}", bounds.0, bounds.1);
+        ensure!(seqnos.0 <= seqnos.1, "range tombstones of numbers {} to {}", seqnos.0, seqnos.1);
         let (smallest, largest) = (bounds.0.to_vec(), bounds.1.to_vec());
         self.range_tombstones = Some(RangeBlock { encoded: encoded.to_vec(), smallest, largest });
         let properties = &mut self.properties;
@@ -238,6 +242,17 @@ impl TableWriter {
     /// Errors: those of the file, and [`Error::Invalid`] for a table without entries and range
     /// tombstones.
     pub(crate) fn finish(mut self) -> Result<TableMeta> {
+        let meta = self.finish_file()?;
+        // The manifest refuses anything else.
+        let number = meta.number;
+        ensure!(meta.smallest <= meta.largest, "table {number} begins after its end");
+        ensure!(meta.seqnos.0 <= meta.seqnos.1, "table {number} has the numbers {:?}", meta.seqnos);
+        ensure!(meta.tombstones <= meta.entries, "table {number} has {} tombstones", meta.tombstones);
+        ensure!(meta.blobs.is_sorted_by(|a, b| a.0 < b.0), "table {number} refers to {:?}", meta.blobs);
+        Ok(meta)
+    }
+
+    fn finish_file(&mut self) -> Result<TableMeta> {
         self.check_usable()?;
         if self.properties.entries == 0 && self.range_tombstones.is_none() {
             return Err(Error::invalid("a table needs at least one entry"));
@@ -249,6 +264,13 @@ impl TableWriter {
             self.end_training(training)?;
         }
         self.cut_partition()?;
+        ensure!(self.data.is_empty() && self.index.is_empty(), "entries of the last block are left");
+        ensure!(
+            (self.properties.data_blocks == 0) == (self.properties.entries == 0),
+            "{} entries in {} blocks",
+            self.properties.entries,
+            self.properties.data_blocks
+        );
         self.properties.data_bytes = self.out.position();
         let top = self.write_partitions()?;
         self.write_rest(&top)?;
@@ -256,7 +278,7 @@ impl TableWriter {
         // ORDER: every byte is in the file before the sync. The manifest may only refer to a synced
         // table.
         self.out.file().sync_data()?;
-        let properties = self.properties;
+        let properties = std::mem::take(&mut self.properties);
         Ok(TableMeta {
             number: self.number,
             bytes: self.out.position(),
@@ -359,6 +381,7 @@ impl TableWriter {
     }
 
     fn end_training(&mut self, training: Training) -> Result<()> {
+        debug_assert!(self.training.is_none(), "blocks are still held back for training");
         if let Some((dictionary, digested)) = training.train() {
             self.sealer.set_dictionary(&digested)?;
             self.pending_bytes += dictionary.as_bytes().len();
@@ -378,6 +401,8 @@ impl TableWriter {
 
     /// Adds a data block to index and filter.
     fn note_data(&mut self, handle: Handle, between: &[u8], hashes: &[u64]) -> Result<()> {
+        debug_assert_eq!(handle.end(), self.out.position(), "the block was not written last");
+        debug_assert!(self.index.last_key() <= between, "separators ascend");
         let ordinal = self.properties.data_blocks;
         self.properties.data_blocks =
             ordinal.checked_add(1).ok_or_else(|| Error::invalid("a table has too many blocks"))?;
@@ -426,6 +451,7 @@ impl TableWriter {
                 partition.filter.as_ref().map(|filter| self.write_block(Role::Filter, filter)).transpose()?;
             filters.push(handle);
         }
+        debug_assert_eq!(filters.len(), partitions.len(), "a filter, or none, for each partition");
         let filters_end = self.out.position();
         self.properties.filter_bytes = filters_end - self.properties.data_bytes;
         let mut top = BlockBuilder::new(1);
@@ -467,7 +493,10 @@ impl TableWriter {
         let encoded = self.properties.encode();
         let properties = self.write_block(Role::Properties, &encoded)?;
         let top = self.write_block(Role::TopIndex, top)?;
-        let footer = Footer { top, properties, number: self.number, body: self.checksum.digest() }.encode();
+        let content = Footer { top, properties, number: self.number, body: self.checksum.digest() };
+        let footer = content.encode();
+        let file_bytes = self.out.position() + FOOTER_BYTES as u64;
+        ensure!(Footer::decode(&footer, file_bytes) == Ok(content), "a footer that would not be read back");
         self.footer = Footer::sum_of(&footer);
         self.write(&footer)
     }
@@ -477,6 +506,10 @@ impl TableWriter {
         sealed.clear();
         let handle = self.sealer.seal(role, raw, self.out.position(), &mut sealed);
         let done = handle.and_then(|handle| self.write(&sealed).map(|()| handle));
+        debug_assert!(
+            done.as_ref().is_ok_and(|handle| handle.end() == self.out.position()) || done.is_err(),
+            "a block of another length than its handle says"
+        );
         self.sealed = kept(sealed);
         self.failed |= done.is_err();
         done

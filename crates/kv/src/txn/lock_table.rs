@@ -12,7 +12,7 @@ use std::time::Duration;
 use cairn_vfs::Clock;
 use cairn_vfs::sync::{Condvar, Mutex, PoisonError, lock};
 
-use crate::iter::resolve::printable;
+use crate::escape::printable;
 use crate::iter::visible::Bounds;
 use crate::version::KeyspaceId;
 use crate::{Error, Result};
@@ -43,6 +43,10 @@ struct Holders {
 
 impl Holders {
     fn is_free(&self) -> bool {
+        debug_assert!(
+            self.exclusive.is_none_or(|writer| self.shared.iter().all(|reader| *reader == writer)),
+            "a writer beside readers: {self:?}"
+        );
         self.exclusive.is_none() && self.shared.is_empty()
     }
 
@@ -129,8 +133,13 @@ impl State {
     }
 
     fn grant(&mut self, id: TransactionId, keyspace: KeyspaceId, target: Target<'_>, mode: Mode) {
+        debug_assert!(
+            self.conflicts(id, keyspace, target, mode).is_empty(),
+            "a lock on {target} beside another"
+        );
         match target {
             Target::Range(bounds) => {
+                debug_assert!(mode == Mode::Shared, "ranges are locked for reading");
                 self.ranges.push(RangeLock { keyspace, bounds: bounds.clone(), holder: id });
             }
             Target::Key(key) => {
@@ -168,6 +177,7 @@ impl LockTable {
     pub(crate) fn begin(&self) -> TransactionId {
         let mut state = lock(&self.state);
         state.next_id += 1;
+        debug_assert!(!state.held.contains_key(&state.next_id), "transaction {} holds locks", state.next_id);
         state.next_id
     }
 
@@ -193,6 +203,7 @@ impl LockTable {
                 state.grant(id, keyspace, target, mode);
                 return Ok(());
             }
+            debug_assert!(!others.contains(&id), "a transaction waits for itself");
             if state.reaches(&others, id) {
                 state.waits.remove(&id);
                 let what = format!("deadlock over {}: another transaction waits for this one", target);
@@ -217,6 +228,7 @@ impl LockTable {
     pub(crate) fn release(&self, id: TransactionId) {
         let mut state = lock(&self.state);
         for key in state.held.remove(&id).unwrap_or_default() {
+            debug_assert!(state.keys.contains_key(&key), "a lock of transaction {id} is gone");
             if let Some(holders) = state.keys.get_mut(&key) {
                 holders.exclusive = holders.exclusive.filter(|holder| *holder != id);
                 holders.shared.retain(|holder| *holder != id);

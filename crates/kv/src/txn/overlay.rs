@@ -61,6 +61,10 @@ impl Overlay {
         let mut batch = WriteBatch::new();
         for (&id, keys) in &self.keyspaces {
             for (key, pending) in keys {
+                debug_assert!(
+                    pending.base.is_some() || !pending.operands.is_empty(),
+                    "a write without effect"
+                );
                 match &pending.base {
                     Some(Some(value)) => batch.add(id, Operation::Put { key, value })?,
                     Some(None) => batch.add(id, Operation::Delete { key })?,

@@ -3,12 +3,15 @@
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
-use cairn_vfs::sync::lock;
+use cairn_vfs::sync::{Arc, lock};
 
 use crate::Result;
 use crate::db::Keyspace;
-use crate::db::range::{DbCursor, Pair, RangeMaker};
+use crate::db::key_range::KeyRange;
+use crate::db::range::{DbCursor, Pair, RangeMaker, half_open};
 use crate::iter::visible::Bounds;
+use crate::options::ReadOptions;
+use crate::txn::lock_table::{Mode, Target};
 use crate::txn::overlay::Pending;
 use crate::txn::transaction::Transaction;
 
@@ -23,6 +26,37 @@ pub struct TransactionRange<'a> {
     /// The index of this range in the transaction's reads.
     place: usize,
     is_over: bool,
+}
+
+impl Transaction {
+    /// Returns the entries of a range, including the transaction's own writes. Everything that the
+    /// iterator passes counts as read, including absent keys. A pessimistic transaction locks the
+    /// whole range.
+    pub fn range(&self, keyspace: &Keyspace, range: impl KeyRange) -> Result<TransactionRange<'_>> {
+        self.check_keyspace(keyspace)?;
+        let bounds = half_open(&range);
+        self.lock(keyspace.id(), Target::Range(&bounds), Mode::Shared)?;
+        let inner = &self.core.inner;
+        let (snapshot, noted) = if self.options.pessimistic {
+            let noted = inner.order.visible();
+            (inner.snapshots.take(&inner.order), noted)
+        } else {
+            (self.snapshot.clone(), self.snapshot.seqno())
+        };
+        let maker = RangeMaker {
+            core: Arc::clone(&self.core),
+            keyspace: Arc::clone(&keyspace.state),
+            bounds: bounds.clone(),
+            options: ReadOptions::default(),
+            snapshot,
+        };
+        // Nothing of the range has been read yet. The iterator widens the recorded range as it
+        // advances.
+        let start = bounds.lower.clone().unwrap_or_default();
+        let none = Bounds { lower: Some(start.clone()), upper: Some(start) };
+        let place = lock(&self.reads).range(keyspace.id(), none, noted);
+        TransactionRange::new(self, keyspace.clone(), maker, bounds, place)
+    }
 }
 
 impl<'a> TransactionRange<'a> {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use cairn_vfs::sync::Arc;
 
 use crate::Result;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::iter::visible::Bounds;
 use crate::kind::Seqno;
 use crate::version::KeyspaceId;
@@ -34,7 +35,13 @@ impl Reads {
 
     /// Extends the range at index `place` to `bounds`.
     pub(crate) fn widen(&mut self, place: usize, bounds: Bounds) {
+        debug_assert!(place < self.ranges.len(), "range {place} of {}", self.ranges.len());
         if let Some((_, old, _)) = self.ranges.get_mut(place) {
+            debug_assert_eq!(
+                old.lower.clone().unwrap_or_default(),
+                bounds.lower.clone().unwrap_or_default(),
+                "a range is widened at its end"
+            );
             *old = bounds;
         }
     }

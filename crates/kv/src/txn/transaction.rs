@@ -4,18 +4,15 @@ use std::time::Duration;
 
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
-use crate::db::Keyspace;
 use crate::db::core::Core;
-use crate::db::key_range::KeyRange;
-use crate::db::range::{RangeMaker, half_open};
 use crate::db::snapshots::SnapshotGuard;
-use crate::iter::resolve::{Resolver, printable};
-use crate::iter::visible::Bounds;
+use crate::db::{Db, Keyspace};
+use crate::escape::printable;
+use crate::iter::resolve::Resolver;
 use crate::kind::Seqno;
-use crate::options::{Durability, ReadOptions};
+use crate::options::Durability;
 use crate::txn::lock_table::{Mode, Target, TransactionId};
 use crate::txn::overlay::{Overlay, Pending};
-use crate::txn::range::TransactionRange;
 use crate::txn::reads::Reads;
 use crate::value::Value;
 use crate::version::KeyspaceId;
@@ -69,7 +66,7 @@ impl Default for TransactionOptions {
 #[derive(Debug)]
 pub struct Transaction {
     pub(super) core: Arc<Core>,
-    options: TransactionOptions,
+    pub(super) options: TransactionOptions,
     /// The state that optimistic reads see. It also keeps compactions from dropping the versions by
     /// which conflicts are detected.
     pub(super) snapshot: SnapshotGuard,
@@ -90,7 +87,7 @@ impl Transaction {
         self.snapshot.seqno()
     }
 
-    fn lock(&self, keyspace: KeyspaceId, target: Target<'_>, mode: Mode) -> Result<()> {
+    pub(super) fn lock(&self, keyspace: KeyspaceId, target: Target<'_>, mode: Mode) -> Result<()> {
         if !self.options.pessimistic {
             return Ok(());
         }
@@ -203,11 +200,11 @@ impl Transaction {
 
     /// Checks that `keyspace` belongs to this store. Errors: [`Error::Invalid`] if it belongs to
     /// another.
-    fn check_keyspace(&self, keyspace: &Keyspace) -> Result<()> {
+    pub(super) fn check_keyspace(&self, keyspace: &Keyspace) -> Result<()> {
         if Arc::ptr_eq(&self.core, &keyspace.core) {
             return Ok(());
         }
-        Err(self.core.inner.of_another_store(&format!("keyspace {:?}", keyspace.name())))
+        Err(self.core.inner.wrong_store(&format!("keyspace {:?}", keyspace.name())))
     }
 
     /// Prepares a write of `key`. A pessimistic transaction locks the key and records it as read,
@@ -219,35 +216,6 @@ impl Transaction {
             lock(&self.reads).key(keyspace.id(), key, self.core.inner.order.visible());
         }
         Ok(())
-    }
-
-    /// Returns the entries of a range, including the transaction's own writes. Everything that the
-    /// iterator passes counts as read, including absent keys. A pessimistic transaction locks the
-    /// whole range.
-    pub fn range(&self, keyspace: &Keyspace, range: impl KeyRange) -> Result<TransactionRange<'_>> {
-        self.check_keyspace(keyspace)?;
-        let bounds = half_open(&range);
-        self.lock(keyspace.id(), Target::Range(&bounds), Mode::Shared)?;
-        let inner = &self.core.inner;
-        let (snapshot, noted) = if self.options.pessimistic {
-            let noted = inner.order.visible();
-            (inner.snapshots.take(&inner.order), noted)
-        } else {
-            (self.snapshot.clone(), self.snapshot.seqno())
-        };
-        let maker = RangeMaker {
-            core: Arc::clone(&self.core),
-            keyspace: Arc::clone(&keyspace.state),
-            bounds: bounds.clone(),
-            options: ReadOptions::default(),
-            snapshot,
-        };
-        // Nothing of the range has been read yet. The iterator widens the recorded range as it
-        // advances.
-        let start = bounds.lower.clone().unwrap_or_default();
-        let none = Bounds { lower: Some(start.clone()), upper: Some(start) };
-        let place = lock(&self.reads).range(keyspace.id(), none, noted);
-        TransactionRange::new(self, keyspace.clone(), maker, bounds, place)
     }
 
     /// Makes all writes visible atomically, and durable according to the transaction's durability.
@@ -272,6 +240,7 @@ impl Transaction {
             return if self.options.pessimistic { check(None) } else { Ok(()) };
         }
         let batch = self.overlay.batch()?;
+        debug_assert!(!batch.is_empty(), "writes without an operation");
         let durability = self.options.durability.unwrap_or(inner.options.durability);
         inner.write_batch_if(&batch, durability, Some(check))
     }
@@ -285,5 +254,17 @@ impl Drop for Transaction {
         if self.options.pessimistic {
             self.core.inner.locks.release(self.id);
         }
+    }
+}
+
+impl Db {
+    /// Begins an optimistic transaction.
+    pub fn transaction(&self) -> Transaction {
+        self.transaction_with(TransactionOptions::default())
+    }
+
+    /// Begins a transaction with `options`, optimistic or pessimistic.
+    pub fn transaction_with(&self, options: TransactionOptions) -> Transaction {
+        Transaction::new(Arc::clone(&self.core), options)
     }
 }

@@ -7,9 +7,9 @@ use cairn_vfs::sync::Arc;
 
 use super::edit::{KeyspaceEdit, NewTable};
 use super::handle::{BlobFile, ObsoleteFiles, TableFile};
-use super::levels::{Level, LiveBlob, Version};
-use super::order::check_order;
+use super::levels::{LEVELS_MAX, Level, LiveBlob, Version};
 use super::run::Run;
+use super::search_order::check_order;
 use crate::file::FileNumber;
 
 /// A new version, and its differences from the previous one.
@@ -69,8 +69,19 @@ pub(super) fn apply(
                 .map_err(|what| format!("level {at}: {what}"))?,
         );
     }
+    assert!(added.is_empty(), "tables were added to levels that the version does not have");
     let (blobs, blobs_gone) = change_blobs(base, edit, obsolete, &mut files_new)?;
     let version = Version::new(levels, blobs);
+    debug_assert_eq!(
+        version.tables().count() + edit.removed.len(),
+        base.tables().count() + edit.added.len(),
+        "a table was lost or counted twice"
+    );
+    debug_assert_eq!(
+        version.blobs().len() + edit.blobs_removed.len(),
+        base.blobs().len() + edit.blobs_added.len(),
+        "a blob file was lost or counted twice"
+    );
     Ok(Change {
         version,
         tables_gone: removed.into_values().map(|(_, table)| table).collect(),
@@ -108,6 +119,9 @@ fn remove_tables(
 
 fn check_table(new: &NewTable) -> Result<(), String> {
     let meta = &new.meta;
+    if new.level >= LEVELS_MAX {
+        return Err(format!("table {}: level {}, expected less than {LEVELS_MAX}", meta.number, new.level));
+    }
     if meta.smallest > meta.largest {
         return Err(format!("table {}: its smallest key is above its largest", meta.number));
     }
@@ -152,6 +166,7 @@ fn change_level(
         }
     }
     for (id, tables) in added {
+        debug_assert!(runs.iter().all(|run| run.id() != id), "tables for run {id} were left over");
         after.push(Arc::new(Run::new(id, tables)?));
     }
     Ok(Level::new(after))

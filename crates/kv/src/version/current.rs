@@ -13,7 +13,7 @@ use std::path::Path;
 
 use cairn_codec::checksum::xxh3_64;
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{AtomicFile, Fs, OpenOptions};
+use cairn_vfs::{AtomicFile, Fs, OpenOptions, ensure};
 
 use super::names::FileName;
 use crate::file::FileNumber;
@@ -47,8 +47,11 @@ pub(super) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<(FileNumber, Option<u
 ///
 /// ORDER: the manifest and its name are durable before this.
 pub(super) fn begin(fs: &Arc<dyn Fs>, dir: &Path, number: FileNumber, store: u64) -> Result<AtomicFile> {
+    let text = format(number, Some(store));
+    ensure!(text.len() as u64 <= BYTES_MAX, "CURRENT would have {} bytes, at most {BYTES_MAX}", text.len());
+    ensure!(parse(&text) == Some((number, Some(store))), "CURRENT would not be read back: {text:?}");
     let file = AtomicFile::create(fs, &FileName::Current.path(dir))?;
-    file.file().write_all_at(format(number, Some(store)).as_bytes(), 0)?;
+    file.file().write_all_at(text.as_bytes(), 0)?;
     Ok(file)
 }
 

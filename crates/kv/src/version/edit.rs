@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use cairn_wal::Known;
 
-use super::handle::BlobMeta;
-use crate::file::{FileNumber, Ingested, TableMeta};
+use crate::file::{BlobMeta, FileNumber, Ingested, TableMeta};
 use crate::kind::Seqno;
 
 /// The id of a keyspace in log and manifest. Never reused, so that old log records are not applied

@@ -38,9 +38,8 @@ use cairn_wal::{Known, Lsn};
 
 use super::edit::{KeyspaceEdit, KeyspaceId, NewKeyspace, NewTable, OldTable, VersionEdit};
 use super::fields::{Malformed, Reader, push_bytes, push_field, push_skippable};
-use super::handle::BlobMeta;
 use super::levels::LEVELS_MAX;
-use crate::file::{Ingested, TableMeta};
+use crate::file::{BlobMeta, Ingested, TableMeta};
 
 const LAST_SEQNO: u64 = 1;
 const NEXT_FILE: u64 = 2;
@@ -56,6 +55,9 @@ const BLOB_REMOVED: u64 = 11;
 const BLOB_GARBAGE: u64 = 12;
 const LAST_INGEST: u64 = 13;
 const LOG: u64 = 14;
+
+// The decoder handles the fields of one keyspace by this range.
+const _: () = assert!(OPTIONS < LOG_START && LOG_START + 5 == BLOB_GARBAGE && BLOB_GARBAGE < LAST_INGEST);
 
 /// Fields after the values of an added table.
 const INGESTED: u64 = 1;
@@ -103,6 +105,7 @@ pub(crate) fn encode(edit: &VersionEdit) -> Vec<u8> {
     if let Some(log) = edit.log {
         push_field(LOG, &mut out, |out| push_numbers(&[log.log_id, log.reached.get(), log.salt], out));
     }
+    debug_assert!(decode(&out).is_ok(), "an edit that recovery could not read");
     out
 }
 
@@ -136,6 +139,8 @@ fn encode_keyspace(id: KeyspaceId, edit: &KeyspaceEdit, out: &mut Vec<u8>) {
 
 fn encode_table(id: u64, new: &NewTable, out: &mut Vec<u8>) {
     let meta = &new.meta;
+    debug_assert!(new.level < LEVELS_MAX, "level {}, which the decoder refuses", new.level);
+    debug_assert!(id <= u64::from(u32::MAX), "keyspace {id}");
     push_numbers(&[id, new.level as u64, new.run, meta.number, meta.bytes], out);
     push_bytes(&meta.smallest, out);
     push_bytes(&meta.largest, out);
@@ -207,7 +212,10 @@ fn decode_change(number: u64, value: &mut Reader<'_>, edit: &mut KeyspaceEdit) -
             let footer = decode_blob_fields(value)?;
             edit.blobs_added.push(BlobMeta { number, bytes, values, value_bytes, checksum, footer });
         }
-        _ => edit.blob_garbage.push((value.u64()?, value.u64()?)),
+        _ => {
+            debug_assert_eq!(number, BLOB_GARBAGE, "the caller passes the fields of a keyspace only");
+            edit.blob_garbage.push((value.u64()?, value.u64()?));
+        }
     }
     Ok(())
 }

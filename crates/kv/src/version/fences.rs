@@ -18,6 +18,16 @@ impl Fences {
         let last = ranges.clone().map(|(_, largest)| largest).max().unwrap_or(&[]);
         // Every key between two keys begins with the common prefix of the two.
         let prefix_len = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+        debug_assert!(
+            ranges.clone().all(|(smallest, largest)| smallest <= largest),
+            "a range ends before it starts"
+        );
+        debug_assert!(
+            ranges.clone().all(|(smallest, largest)| {
+                smallest.starts_with(&first[..prefix_len]) && largest.starts_with(&first[..prefix_len])
+            }),
+            "a bound without the common prefix"
+        );
         let cut = |key: &[u8]| head(key.get(prefix_len..).unwrap_or(&[]));
         Fences {
             prefix: first.iter().take(prefix_len).copied().collect(),
@@ -35,6 +45,7 @@ impl Fences {
 
     /// Returns true if every range lies after `key`, which must not have the common prefix.
     pub(super) fn all_after(&self, key: &[u8]) -> bool {
+        debug_assert!(!key.starts_with(&self.prefix), "a key with the common prefix lies among the ranges");
         key < &self.prefix[..]
     }
 
@@ -56,6 +67,8 @@ impl Fences {
             let middle = low + (high - low) / 2;
             if starts_by(middle) { low = middle + 1 } else { high = middle }
         }
+        debug_assert!(low <= end, "range {low} of {end}");
+        debug_assert!(low == end || !starts_by(low), "range {low} starts by the key, so it is not the last");
         low
     }
 
@@ -63,6 +76,7 @@ impl Fences {
     /// heads.
     #[inline]
     pub(super) fn ends_before(&self, at: usize, head: u64, in_full: impl FnOnce() -> bool) -> bool {
+        debug_assert!(at < self.largest.len(), "range {at} of {}", self.largest.len());
         match self.largest.get(at) {
             Some(&largest) if largest == head => in_full(),
             Some(&largest) => largest < head,
@@ -74,6 +88,7 @@ impl Fences {
     /// with equal heads.
     #[inline]
     pub(super) fn may_hold(&self, at: usize, head: u64) -> bool {
+        debug_assert!(at < self.smallest.len(), "range {at} of {}", self.smallest.len());
         matches!((self.smallest.get(at), self.largest.get(at)), (Some(&s), Some(&l)) if s <= head && head <= l)
     }
 }

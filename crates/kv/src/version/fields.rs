@@ -93,6 +93,7 @@ impl<'a> Reader<'a> {
     }
 
     fn skip(&mut self, len: usize) {
+        debug_assert!(len <= self.bytes.len(), "skips {len} of {} bytes", self.bytes.len());
         self.bytes = self.bytes.get(len..).unwrap_or(&[]);
         self.at += len;
     }
@@ -114,6 +115,7 @@ pub(super) fn push_skippable(number: u64, out: &mut Vec<u8>, write: impl FnOnce(
 }
 
 fn push_tagged(tag: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    debug_assert!(tag >> 1 > 0, "fields are numbered from 1");
     varint::push(tag, out);
     let mut value = Vec::new();
     write(&mut value);

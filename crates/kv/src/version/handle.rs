@@ -12,7 +12,7 @@ use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
 
 use super::names::FileName;
 use crate::blob::BlobReader;
-use crate::file::{FileNumber, TableMeta};
+use crate::file::{BlobMeta, FileNumber, TableMeta};
 use crate::table::Table;
 
 /// A queue of names of files that no version contains. The thread that takes them deletes the
@@ -33,6 +33,7 @@ impl ObsoleteFiles {
     /// Returns all names since the last call, in the order in which the files were released.
     pub(crate) fn take(&self) -> Vec<FileName> {
         let mut names = lock(&self.names);
+        debug_assert_eq!(self.count.load(Ordering::Relaxed), names.len(), "both change under the lock");
         self.count.store(0, Ordering::Relaxed);
         std::mem::take(&mut *names)
     }
@@ -60,6 +61,7 @@ impl Lifetime {
     /// ORDER: only after the edit that removes the file is durable. The last version with the file
     /// is dropped later.
     fn end(&self) {
+        debug_assert!(!self.dead.load(Ordering::Relaxed), "{} was removed twice", self.name);
         self.dead.store(true, Ordering::Release);
     }
 }
@@ -100,26 +102,6 @@ impl TableFile {
     pub(super) fn end(&self) {
         self.lifetime.end();
     }
-}
-
-/// The store's description of a blob file, available without opening it. Immutable once it is
-/// installed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BlobMeta {
-    /// The number in its name: `000042.blob`.
-    pub number: FileNumber,
-    /// Length of the file.
-    pub bytes: u64,
-    /// Number of values in it.
-    pub values: u64,
-    /// Bytes of its values as counted by tables ([`TableMeta::blobs`]). Garbage is compared with
-    /// this number.
-    pub value_bytes: u64,
-    /// XXH3 of the whole file, as written.
-    pub checksum: u64,
-    /// The checksum in its footer, which covers the whole file. Opening the file compares it with
-    /// the footer. 0 if unknown.
-    pub footer: u64,
 }
 
 /// A blob file that at least one version contains.

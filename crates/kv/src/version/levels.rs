@@ -28,6 +28,7 @@ impl Level {
     /// Creates a level of `runs` in any order, whose ids must be distinct.
     pub(super) fn new(mut runs: Vec<Arc<Run>>) -> Level {
         runs.sort_by_key(|run| std::cmp::Reverse(run.id()));
+        assert!(runs.is_sorted_by(|newer, older| newer.id() > older.id()), "two runs of a level have one id");
         Level { runs }
     }
 
@@ -81,6 +82,12 @@ impl SearchOrder {
             .enumerate()
             .flat_map(|(level, runs)| runs.runs().iter().map(move |run| (level, Arc::clone(run))))
             .collect();
+        debug_assert!(
+            runs.is_sorted_by(|(upper, newer), (lower, older)| {
+                upper < lower || (upper == lower && newer.id() > older.id())
+            }),
+            "a lookup would search an older run before a newer one"
+        );
         let fences = Fences::new(runs.iter().map(|(_, run)| (run.smallest(), run.largest())));
         SearchOrder { fences, runs }
     }
@@ -106,6 +113,13 @@ impl Version {
             levels.pop();
         }
         blobs.sort_by_key(|blob| blob.file.meta.number);
+        assert!(levels.len() <= LEVELS_MAX, "{} levels, at most {LEVELS_MAX}", levels.len());
+        let numbers = blobs.iter().map(|blob| blob.file.meta.number);
+        assert!(numbers.is_sorted_by(|a, b| a < b), "a blob file is listed twice");
+        debug_assert!(
+            blobs.iter().all(|blob| blob.garbage_bytes <= blob.file.meta.value_bytes),
+            "a blob file with more garbage than values"
+        );
         let order = SearchOrder::new(&levels);
         Version { levels, order, blobs }
     }
@@ -137,6 +151,7 @@ impl Version {
         };
         let garbage = self.blobs.iter().filter(is_garbage);
         let mut numbers: Vec<FileNumber> = garbage.map(|blob| blob.file.meta.number).collect();
+        debug_assert!(numbers.is_sorted(), "blob files are listed by number");
         if !numbers.is_empty() {
             let removed: HashSet<FileNumber> = change.removed.iter().map(|old| old.number).collect();
             let stay =

@@ -20,21 +20,20 @@ mod handle;
 mod levels;
 mod manifest;
 mod names;
-mod order;
 mod run;
+mod search_order;
 mod set;
 mod state;
 #[cfg(test)]
 mod tests;
 
-#[allow(unused_imports)] // until the database uses them all
 pub(crate) use self::{
     edit::{KeyspaceEdit, NewKeyspace, NewTable, OldTable, VersionEdit},
-    handle::{BlobFile, BlobMeta, ObsoleteFiles, TableFile},
-    levels::{LEVELS_MAX, Level, LiveBlob, Version},
+    handle::{BlobFile, TableFile},
+    levels::{LiveBlob, Version},
     names::FileName,
     run::Run,
-    set::{Position, StrayFiles, VersionSet},
+    set::{Position, VersionSet},
     state::KeyspaceState,
 };
 pub use edit::KeyspaceId;

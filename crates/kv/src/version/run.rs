@@ -41,6 +41,8 @@ impl Run {
         let bytes = tables.iter().map(|table| table.meta.bytes).fold(0, u64::saturating_add);
         let fences =
             Fences::new(tables.iter().map(|table| (&table.meta.smallest[..], &table.meta.largest[..])));
+        let smallest = tables.iter().map(|table| &table.meta.smallest);
+        debug_assert!(smallest.is_sorted_by(|a, b| a <= b), "the fences search ascending tables");
         Ok(Run { id, bytes, fences, tables })
     }
 
@@ -61,6 +63,7 @@ impl Run {
 
     /// Returns the first key of the run.
     pub(crate) fn smallest(&self) -> &[u8] {
+        debug_assert!(!self.tables.is_empty(), "run {} has no tables", self.id);
         self.tables.first().map_or(&[], |table| &table.meta.smallest)
     }
 
@@ -79,6 +82,8 @@ impl Run {
         let at = self.fences.last_starting_by(head, |at| self.starts_by(at, key))?;
         let table = self.tables.get(at)?;
         let ends_before = self.fences.ends_before(at, head, || table.meta.largest.as_slice() < key);
+        debug_assert!(table.meta.smallest.as_slice() <= key, "the last table that starts by the key");
+        debug_assert_eq!(ends_before, table.meta.largest.as_slice() < key, "heads contradict the keys");
         (!ends_before).then_some(table)
     }
 
@@ -92,7 +97,14 @@ impl Run {
         let ends_before = self.fences.ends_before(at, head, || {
             self.tables.get(at).is_none_or(|table| table.meta.largest.as_slice() < key)
         });
-        at + usize::from(ends_before)
+        let found = at + usize::from(ends_before);
+        debug_assert!(found <= self.tables.len(), "table {found} of {}", self.tables.len());
+        debug_assert!(
+            self.tables.get(found).is_none_or(|table| table.meta.largest.as_slice() >= key)
+                && self.tables[..found].iter().all(|table| table.meta.largest.as_slice() <= key),
+            "table {found} is not the first that may have an entry at or after the key"
+        );
+        found
     }
 
     /// Returns the tables that may have entries between the bounds.

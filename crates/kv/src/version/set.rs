@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use cairn_vfs::Fs;
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, lock};
+use cairn_vfs::{Bug, Fs};
 use cairn_wal::{Known, Lsn};
 
 use super::edit::{KeyspaceId, VersionEdit};
@@ -199,7 +199,7 @@ impl VersionSet {
     /// Files that the edit adds, and their names, must already be durable. Files that it removes
     /// appear in [`VersionSet::obsolete`] once nobody holds a version with them.
     ///
-    /// Errors: [`Error::Internal`] when the edit conflicts with the state (a missing table,
+    /// Errors: [`Error::Bug`] when the edit conflicts with the state (a missing table,
     /// overlapping tables in a run, a table above a newer one that it overlaps, a number in use); a
     /// full disk. After these two, nothing has changed and the set remains usable. After any other
     /// failure it is [`Error::Poisoned`], and reopening the store tells whether the edit took
@@ -217,11 +217,19 @@ impl VersionSet {
         manifest.check()?;
         // All files of this edit already have their numbers.
         edit.next_file = Some(self.next_file.load(Ordering::Relaxed));
-        let prepared =
-            state.prepare(&edit).map_err(|what| Error::Internal { path: self.dir.clone(), what })?;
+        let prepared = state.prepare(&edit).map_err(|what| {
+            let dir = self.dir.display();
+            Bug::new(format!("an edit of the store in {dir} was refused, and nothing was changed: {what}"))
+        })?;
+        let before = manifest.end();
         manifest.append(&encode(&edit))?;
+        assert!(manifest.end() > before, "the manifest did not grow by an edit");
         let changed: Vec<KeyspaceId> = prepared.keyspaces.keys().copied().collect();
         state.commit(prepared);
+        debug_assert!(
+            state.next_file <= self.next_file.load(Ordering::Relaxed),
+            "the next file number of the state was not given out yet"
+        );
         for id in changed {
             if let Some(keyspace) = state.keyspaces.get(&id) {
                 install(id, &keyspace.version);
@@ -237,7 +245,9 @@ impl VersionSet {
 
     /// Returns a number for a new file, never used before.
     pub(crate) fn new_file_number(&self) -> FileNumber {
-        self.next_file.fetch_add(1, Ordering::Relaxed)
+        let number = self.next_file.fetch_add(1, Ordering::Relaxed);
+        debug_assert!(number <= FILE_NUMBER_MAX, "file numbers are used up");
+        number
     }
 
     /// Returns the id for a new keyspace. The edit that creates it must follow before the next

@@ -127,6 +127,7 @@ impl StoreState {
                 return Err(format!("keyspace name {:?} is empty or taken", new.name));
             }
             next.next_keyspace = new.id.0 + 1;
+            debug_assert!(!self.keyspaces.contains_key(&new.id), "keyspace {} exists", new.id.0);
             let (name, options) = (new.name.clone(), new.options.clone());
             let version = Arc::new(Version::empty());
             next.keyspaces.insert(new.id, Some(KeyspaceState { name, options, log_start: 0, version }));
@@ -177,13 +178,20 @@ impl StoreState {
     ///
     /// ORDER: after the edit is durable, because files that it removes are marked dead here.
     pub(super) fn commit(&mut self, next: Prepared) {
+        assert!(next.last_seqno >= self.last_seqno, "sequence numbers go back");
+        assert!(next.next_file >= self.next_file, "file numbers go back");
+        assert!(next.next_keyspace >= self.next_keyspace, "keyspace ids go back");
+        debug_assert!(next.last_ingest >= self.last_ingest, "ingestions go back");
+        let changed: Vec<KeyspaceId> = next.keyspaces.keys().copied().collect();
         self.files.extend(next.files_new);
         for table in next.tables_gone {
-            self.files.remove(&table.number());
+            let was_listed = self.files.remove(&table.number());
+            debug_assert!(was_listed, "table {} was removed twice", table.number());
             table.end();
         }
         for blob in next.blobs_gone {
-            self.files.remove(&blob.meta.number);
+            let was_listed = self.files.remove(&blob.meta.number);
+            debug_assert!(was_listed, "blob file {} was removed twice", blob.meta.number);
             blob.end();
         }
         for (id, keyspace) in next.keyspaces {
@@ -206,6 +214,31 @@ impl StoreState {
         self.log = next.log;
         self.next_file = next.next_file;
         self.next_keyspace = next.next_keyspace;
+        self.assert_sound(&changed);
+    }
+
+    /// Asserts the invariants of the state that concern the changed keyspaces. For debug builds.
+    fn assert_sound(&self, changed: &[KeyspaceId]) {
+        debug_assert_eq!(self.names.len(), self.keyspaces.len(), "names are unique");
+        debug_assert!(self.last_seqno <= SEQNO_MAX, "sequence number {}", self.last_seqno);
+        debug_assert!(self.last_ingest.is_none_or(|seqno| seqno <= SEQNO_MAX), "{:?}", self.last_ingest);
+        debug_assert!(self.next_file <= FILE_NUMBER_MAX, "file number {}", self.next_file);
+        for id in changed {
+            let Some(keyspace) = self.keyspaces.get(id) else { continue };
+            debug_assert!(id.0 < self.next_keyspace, "keyspace {} would be created again", id.0);
+            debug_assert!(!keyspace.name.is_empty(), "keyspace {} has no name", id.0);
+            debug_assert!(
+                self.names.contains(&keyspace.name),
+                "the name {:?} would be used again",
+                keyspace.name
+            );
+            let tables = keyspace.version.tables().map(|(_, table)| table.number());
+            let blobs = keyspace.version.blobs().iter().map(|blob| blob.file.meta.number);
+            for number in tables.chain(blobs) {
+                debug_assert!(self.files.contains(&number), "file {number} is used, but not listed");
+                debug_assert!(number < self.next_file, "file number {number} would be used again");
+            }
+        }
     }
 
     /// Returns true if a table or blob file with this number belongs to the store.

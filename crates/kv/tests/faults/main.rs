@@ -17,21 +17,21 @@ use std::sync::Arc;
 use cairn_kv::{Db, Result};
 use cairn_vfs::{FaultFs, Fs};
 
+mod bit_rot;
 mod crash;
+mod cross_check;
 mod cycles;
 mod errors;
-mod full;
+mod full_disk;
 mod history;
 mod kill;
 mod missing;
 mod refused;
-mod rot;
 mod shape;
 mod state;
 mod threads;
 mod torn;
 mod transactions;
-mod trust;
 mod workload;
 
 use history::{Accepted, History};

@@ -31,7 +31,7 @@ enum Tear {
 
 /// Goal: whatever a torn tail looks like, the store opens with all commits whose records are
 /// complete before it, and none after it, and remains usable. (A truncated file is a different
-/// case; see `trust`.)
+/// case; see `cross_check`.)
 /// Method: a store with tables and a log of unsynced commits over both keyspaces; the tail is torn
 /// at each byte of the last records, in three ways.
 #[test]

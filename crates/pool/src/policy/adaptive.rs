@@ -83,6 +83,7 @@ pub(super) struct Adaptive {
 
 impl Adaptive {
     pub(super) fn new(capacity: usize) -> Self {
+        debug_assert!(capacity <= crate::translation::MAX_FRAMES);
         let halvings = (capacity / SHADOW_MAX + 1).next_power_of_two().trailing_zeros();
         let shadow = capacity >> halvings;
         Adaptive {
@@ -122,6 +123,7 @@ impl Adaptive {
     }
 
     fn turn(&mut self, follow: Follow) {
+        debug_assert!(!matches!(follow, Follow::Filling { .. }), "a pool that has evicted is not filling");
         self.follow = follow;
         self.frames.set_by_recency(follow == Follow::Recency);
     }
@@ -162,6 +164,7 @@ impl Duel {
             self.lru /= 2;
             self.lirs /= 2;
         }
+        debug_assert!(self.lru.abs_diff(self.lirs) <= self.lead_max && self.lru + self.lirs <= MEMORY);
     }
 
     fn lirs_leads(&self) -> bool {
@@ -176,6 +179,7 @@ impl Duel {
 
     /// Adjusts the doubt after a turn of LIRS.
     fn judge(&mut self) {
+        debug_assert!((1..=DOUBT_MAX).contains(&self.doubt), "a doubt of {}", self.doubt);
         self.doubt = if self.paid < 0 { (self.doubt * 2).min(DOUBT_MAX) } else { (self.doubt / 2).max(1) };
     }
 }
@@ -207,6 +211,8 @@ impl<P: Policy> Shadow<P> {
         }
         let slot = self.resident.insert(page);
         self.policy.insert(slot, page, &Unpinned);
+        debug_assert!(self.resident.len() == self.policy.len(), "the shadow's page and policy differ");
+        debug_assert!(self.resident.len() <= self.capacity && (slot as usize) < self.capacity);
         false
     }
 }
@@ -249,11 +255,13 @@ impl Policy for Adaptive {
             return;
         }
         self.frames.hit(frame);
+        debug_assert!(self.frames.page(frame) != PageId::NONE, "frame {frame} has no page");
         self.request(self.frames.page(frame), true);
     }
 
     fn insert(&mut self, frame: Frame, page: PageId, frames: &dyn Frames) {
         self.last = None;
+        debug_assert!(!self.frames.has(frame), "frame {frame} is tracked already");
         self.frames.insert(frame, page, frames);
         self.request(page, false);
     }

@@ -54,6 +54,15 @@ impl Arc {
         self.once() + self.frames.len(OFTEN) + self.ghosts.len(OFTEN)
     }
 
+    fn check(&self) {
+        debug_assert!(self.target <= self.capacity, "a target of {} frames", self.target);
+        debug_assert!(self.frames.total() > self.capacity || self.once() <= self.capacity, "L1 is too long");
+        debug_assert!(
+            self.frames.total() > self.capacity || self.known() <= 2 * self.capacity,
+            "too many ghosts"
+        );
+    }
+
     /// Adapts the target after a miss found in list `ghost`.
     fn adapt(&mut self, ghost: usize) {
         let (once, often) = (self.ghosts.len(ONCE).max(1), self.ghosts.len(OFTEN).max(1));
@@ -62,6 +71,7 @@ impl Arc {
         } else {
             self.target = self.target.saturating_sub((once / often).max(1));
         }
+        debug_assert!(self.target <= self.capacity);
     }
 
     /// Evicts the oldest frame of a list that can be claimed. Adds its page to the ghosts if
@@ -72,6 +82,7 @@ impl Arc {
             let victim = self.frames.back(list)?;
             if frames.claim(victim) {
                 self.frames.remove(victim);
+                debug_assert!(self.frames.value(victim) != PageId::NONE);
                 if remember {
                     self.ghosts.push(list, self.frames.value(victim));
                 }
@@ -99,6 +110,7 @@ impl Policy for Arc {
     }
 
     fn insert(&mut self, frame: Frame, page: PageId, _frames: &dyn Frames) {
+        debug_assert!(self.frames.list_of(frame).is_none(), "frame {frame} is tracked already");
         let adapted = self.adapted.take() == Some(page);
         let ghost = self.ghosts.queue_of(page);
         if let Some(ghost) = ghost {
@@ -106,6 +118,7 @@ impl Policy for Arc {
                 self.adapt(ghost);
             }
             self.ghosts.take(page);
+            debug_assert!(self.ghosts.queue_of(page).is_none(), "{page} is a ghost twice");
         }
         self.frames.push_front(if ghost.is_some() { OFTEN } else { ONCE }, frame, page);
         // When the pool is full, the evictions have made room in the lists. Otherwise the ghosts
@@ -114,6 +127,7 @@ impl Policy for Arc {
         self.ghosts.trim(ONCE, spare);
         let spare = (2 * self.capacity).saturating_sub(self.known() - self.ghosts.len(OFTEN));
         self.ghosts.trim(OFTEN, spare);
+        self.check();
     }
 
     fn evict(&mut self, incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
@@ -151,6 +165,7 @@ impl Policy for Arc {
         self.ghosts.resize(capacity);
         self.ghosts.trim(ONCE, capacity.saturating_sub(self.frames.len(ONCE)));
         self.ghosts.trim(OFTEN, (2 * capacity).saturating_sub(self.known() - self.ghosts.len(OFTEN)));
+        self.check();
     }
 
     fn len(&self) -> usize {

@@ -41,6 +41,7 @@ impl Policy for Clock {
     fn hit(&mut self, _frame: Frame) {}
 
     fn insert(&mut self, frame: Frame, _page: PageId, _frames: &dyn Frames) {
+        debug_assert!(self.frames.list_of(frame).is_none(), "frame {frame} is tracked already");
         self.frames.push_front(CIRCLE, frame, ());
     }
 
@@ -50,10 +51,12 @@ impl Policy for Clock {
         // the hand going.
         for step in 0..2 * lap {
             let at = self.frames.back(CIRCLE)?;
+            debug_assert!(self.frames.len(CIRCLE) == lap, "a frame left the circle under the hand");
             if step < lap && frames.mark(at) > 0 {
                 frames.set_mark(at, 0);
             } else if frames.claim(at) {
                 self.frames.remove(at);
+                debug_assert!(self.len() + 1 == lap);
                 return Some(at);
             }
             self.frames.push_front(CIRCLE, at, ());

@@ -61,12 +61,14 @@ impl Directory {
     /// Returns the page of a used slot.
     #[inline]
     pub(super) fn page(&self, slot: u32) -> PageId {
+        debug_assert!(self.find(self.slots[slot as usize].page) == Some(slot), "slot {slot} is not in use");
         self.slots[slot as usize].page
     }
 
     /// Adds a page that is not in the set.
     #[inline]
     pub(super) fn insert(&mut self, page: PageId) -> u32 {
+        debug_assert!(self.find(page).is_none(), "{page} is in the directory already");
         let bucket = self.bucket(page);
         let new = Slot { page, next: self.buckets[bucket], bucket: bucket as u32 };
         let at = self.free;
@@ -81,13 +83,15 @@ impl Directory {
         };
         self.buckets[bucket] = at;
         self.len += 1;
+        debug_assert!(self.len <= self.slots.len(), "{} pages in {} slots", self.len, self.slots.len());
         at
     }
 
     /// Removes the page of a used slot.
     #[inline]
     pub(super) fn remove(&mut self, slot: u32) {
-        let Slot { next, bucket, .. } = self.slots[slot as usize];
+        let Slot { page, next, bucket } = self.slots[slot as usize];
+        debug_assert!(self.find(page) == Some(slot), "slot {slot} is removed, which is not in use");
         let bucket = bucket as usize;
         let mut at = self.buckets[bucket];
         if at == slot {
@@ -109,9 +113,10 @@ impl Directory {
     pub(super) fn resize(&mut self, pages: usize) {
         let buckets = Self::buckets_for(pages);
         let chained: Vec<u32> = (0..self.buckets.len()).flat_map(|bucket| self.chain(bucket)).collect();
+        debug_assert!(chained.len() == self.len, "{} pages are chained, counted {}", chained.len(), self.len);
         self.buckets = vec![NIL; buckets];
         for slot in chained {
-            let bucket = self.bucket(self.page(slot));
+            let bucket = self.bucket(self.slots[slot as usize].page);
             let moved = &mut self.slots[slot as usize];
             (moved.next, moved.bucket) = (self.buckets[bucket], bucket as u32);
             self.buckets[bucket] = slot;
@@ -129,6 +134,7 @@ impl Directory {
 
     #[inline]
     fn bucket(&self, page: PageId) -> usize {
+        debug_assert!(self.buckets.len().is_power_of_two());
         (hash(page) >> 32) as usize & (self.buckets.len() - 1)
     }
 }

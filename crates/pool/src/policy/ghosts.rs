@@ -34,6 +34,7 @@ impl<const L: usize> Ghosts<L> {
     pub(super) fn push(&mut self, queue: usize, page: PageId) {
         let slot = self.pages.insert(page);
         self.order.push_front(queue, slot, ());
+        debug_assert!(self.pages.len() == self.order.total(), "a ghost is in no queue");
     }
 
     /// Removes a page and returns its queue.
@@ -41,7 +42,9 @@ impl<const L: usize> Ghosts<L> {
     pub(super) fn take(&mut self, page: PageId) -> Option<usize> {
         let slot = self.pages.find(page)?;
         self.pages.remove(slot);
-        self.order.remove(slot)
+        let queue = self.order.remove(slot);
+        debug_assert!(queue.is_some() && self.pages.len() == self.order.total(), "{page} was in no queue");
+        queue
     }
 
     /// Resizes the table for about `pages` pages in total. Keeps its content.
@@ -56,5 +59,6 @@ impl<const L: usize> Ghosts<L> {
             let Some(slot) = self.order.pop_back(queue) else { return };
             self.pages.remove(slot);
         }
+        debug_assert!(self.pages.len() == self.order.total(), "a ghost is in no queue");
     }
 }

@@ -92,6 +92,18 @@ impl Lirs {
         }
     }
 
+    fn check(&self) {
+        debug_assert!(
+            self.stack.back(ONLY).is_none_or(|item| self.stack.value(item).low),
+            "the page at the bottom of the stack is not a low one"
+        );
+        debug_assert!(self.low <= self.low_max, "{} low pages, at most {}", self.low, self.low_max);
+        debug_assert!(self.low <= self.stack.len(ONLY), "{} low pages are not on the stack", self.low);
+        debug_assert!(
+            self.ghosts.len() == self.evicted.len(ONLY) && self.ghosts.len() <= self.ghosts_max as usize
+        );
+    }
+
     /// Returns true if the policy tracks a frame.
     #[inline]
     pub(super) fn has(&self, frame: Frame) -> bool {
@@ -106,6 +118,7 @@ impl Lirs {
 
     #[inline]
     fn item(&self, frame: Frame) -> u32 {
+        debug_assert!(frame <= u32::MAX - self.ghosts_max);
         self.ghosts_max + frame
     }
 
@@ -130,6 +143,7 @@ impl Lirs {
 
     /// Puts a frame on top of the stack as a low one. The low set may then lose its bottom page.
     fn promote(&mut self, frame: Frame, page: PageId) {
+        debug_assert!(self.queue.list_of(frame).is_none(), "the low frame {frame} is on the queue");
         self.low += 1;
         self.stack.push_front(ONLY, self.item(frame), Entry { page, low: true });
         if self.low > self.low_max {
@@ -149,7 +163,9 @@ impl Lirs {
         }
         self.stack.remove(bottom);
         self.stack.set_value(bottom, Entry { low: false, ..entry });
+        debug_assert!(self.low > 0, "a low page that was not counted");
         self.low -= 1;
+        debug_assert!(self.queue.list_of(frame).is_none(), "the low frame {frame} is on the queue");
         self.queue.push_front(ONLY, frame, ());
         true
     }
@@ -159,6 +175,7 @@ impl Lirs {
         // BOUND: one lap. A pinned frame is in use, so it moves to the front.
         for _ in 0..self.queue.len(ONLY) {
             let victim = self.queue.back(ONLY)?;
+            debug_assert!(!self.stack.value(self.item(victim)).low, "the low frame {victim} is on the queue");
             if !frames.claim(victim) {
                 self.queue.push_front(ONLY, victim, ());
                 continue;
@@ -181,6 +198,7 @@ impl Lirs {
     /// Replaces an item of the stack by a ghost.
     fn leave_ghost(&mut self, item: u32) {
         let entry = self.stack.value(item);
+        debug_assert!(!entry.low && item >= self.ghosts_max, "item {item} cannot become a ghost");
         if self.ghosts_max == 0 {
             self.stack.remove(item);
             return;
@@ -192,6 +210,7 @@ impl Lirs {
         }
         let ghost = self.ghosts.insert(entry.page);
         self.evicted.push_front(ONLY, ghost, ());
+        debug_assert!(ghost < self.ghosts_max, "ghost {ghost} has the number of a frame");
         self.stack.push_behind(item, ghost, entry);
         self.stack.remove(item);
     }
@@ -201,6 +220,7 @@ impl Lirs {
         // BOUND: one lap. A pinned frame is in use, so it moves to the top.
         for _ in 0..self.low {
             let bottom = self.stack.back(ONLY)?;
+            debug_assert!(self.stack.value(bottom).low, "the bottom of the stack is not a low page");
             let frame = bottom.checked_sub(self.ghosts_max)?;
             if frames.claim(frame) {
                 self.remove(frame);
@@ -257,6 +277,7 @@ impl Policy for Lirs {
             self.queue.push_front(ONLY, frame, ());
             self.prune(); // Without a low set, the stack stays empty.
         }
+        self.check();
     }
 
     fn insert(&mut self, frame: Frame, page: PageId, _frames: &dyn Frames) {
@@ -272,6 +293,7 @@ impl Policy for Lirs {
             self.queue.push_front(ONLY, frame, ());
             self.prune();
         }
+        self.check();
     }
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
@@ -299,6 +321,7 @@ impl Policy for Lirs {
             self.prune();
         }
         self.queue.remove(frame);
+        debug_assert!(!self.has(frame), "frame {frame} is tracked after its removal");
     }
 
     /// Linear in the frames, because items get new numbers.
@@ -337,6 +360,8 @@ impl Policy for Lirs {
             new.prune();
         }
         new.prune();
+        new.check();
+        debug_assert!(new.stack.assert_consistent() && new.queue.assert_consistent());
         *self = new;
     }
 

@@ -58,9 +58,36 @@ impl<T: Value, const L: usize> Lists<T, L> {
     /// Sets the space to items `0..items`. Higher items that are on a list keep their place and
     /// their space.
     pub(super) fn resize(&mut self, items: usize) {
+        debug_assert!(self.assert_consistent());
         let used = self.nodes.iter().rposition(|node| node.list != OUT).map_or(0, |last| last + 1);
         self.nodes.resize((L + items).max(used), Self::out());
         self.nodes.shrink_to_fit();
+        debug_assert!(self.assert_consistent());
+    }
+
+    /// Checks all links and lengths, in time linear in the items. Always true, for `debug_assert!`.
+    pub(super) fn assert_consistent(&self) -> bool {
+        for list in 0..L {
+            let (mut at, mut len) = (list, 0);
+            loop {
+                let Node { next, list: here, .. } = self.nodes[at];
+                assert!(here as usize == list, "node {at} of list {list} is on list {here}");
+                assert!(
+                    self.nodes[next as usize].prev as usize == at,
+                    "node {next} does not lead back to {at}"
+                );
+                at = next as usize;
+                if at == list {
+                    break;
+                }
+                len += 1;
+                assert!(len <= self.nodes.len(), "list {list} has no end");
+            }
+            assert!(len == self.lens[list], "list {list} has {len} items, counted {}", self.lens[list]);
+        }
+        let on_lists = self.nodes.iter().skip(L).filter(|node| node.list != OUT).count();
+        assert!(on_lists == self.total(), "{on_lists} items are on lists, counted {}", self.total());
+        true
     }
 
     /// Returns the number of items on a list.
@@ -138,6 +165,7 @@ impl<T: Value, const L: usize> Lists<T, L> {
     /// Puts an item right after item `at`, on the same list. Does nothing when `at` is on no list.
     #[inline]
     pub(super) fn push_behind(&mut self, at: u32, item: u32, value: T) {
+        debug_assert!(at != item, "item {item} cannot come after itself");
         let Some(list) = self.list_of(at) else { return };
         let node = self.free_node(item, value);
         let at = at + L as u32;
@@ -163,6 +191,7 @@ impl<T: Value, const L: usize> Lists<T, L> {
     /// Removes and returns the last item of a list.
     pub(super) fn pop_back(&mut self, list: usize) -> Option<u32> {
         let item = self.back(list)?;
+        debug_assert!(self.list_of(item) == Some(list), "item {item} is not on list {list}");
         self.unlink(item as usize + L, list);
         Some(item)
     }
@@ -185,12 +214,16 @@ impl<T: Value, const L: usize> Lists<T, L> {
         } else if self.nodes[node].list != OUT {
             self.unlink(node, self.nodes[node].list as usize);
         }
+        debug_assert!(self.nodes[node].list == OUT && node < OUT as usize);
         self.nodes[node].value = value;
         node as u32
     }
 
     #[inline]
     fn link(&mut self, list: usize, node: u32, prev: u32, next: u32) {
+        debug_assert!(self.nodes[node as usize].list == OUT, "node {node} is on a list already");
+        debug_assert!(self.nodes[prev as usize].next == next && self.nodes[next as usize].prev == prev);
+        debug_assert!(self.nodes[prev as usize].list as usize == list, "node {prev} is not on list {list}");
         let linked = &mut self.nodes[node as usize];
         (linked.prev, linked.next, linked.list) = (prev, next, list as u32);
         self.nodes[prev as usize].next = node;
@@ -201,6 +234,12 @@ impl<T: Value, const L: usize> Lists<T, L> {
     #[inline]
     fn unlink(&mut self, node: usize, list: usize) {
         let Node { prev, next, .. } = self.nodes[node];
+        debug_assert!(
+            node >= L && self.nodes[node].list as usize == list,
+            "node {node} is not on list {list}"
+        );
+        debug_assert!(self.nodes[prev as usize].next as usize == node, "node {prev} does not lead to {node}");
+        debug_assert!(self.nodes[next as usize].prev as usize == node, "node {next} does not lead to {node}");
         self.nodes[prev as usize].next = next;
         self.nodes[next as usize].prev = prev;
         let unlinked = &mut self.nodes[node];

@@ -37,6 +37,7 @@ impl Policy for Lru {
     }
 
     fn insert(&mut self, frame: Frame, _page: PageId, _frames: &dyn Frames) {
+        debug_assert!(self.frames.list_of(frame).is_none(), "frame {frame} is tracked already");
         self.frames.push_front(RECENT, frame, ());
     }
 
@@ -45,6 +46,7 @@ impl Policy for Lru {
         // their old order.
         for _ in 0..self.frames.len(RECENT) {
             let victim = self.frames.back(RECENT)?;
+            debug_assert!(self.frames.list_of(victim) == Some(RECENT));
             if frames.claim(victim) {
                 self.frames.remove(victim);
                 return Some(victim);

@@ -90,6 +90,7 @@ impl LruK {
         let slot = self.history.insert(page);
         self.history_order.push_front(EVICTED, slot, times);
         self.trim();
+        debug_assert!(times.before <= times.last && times.last <= self.now, "{times:?} at {}", self.now);
     }
 
     fn trim(&mut self) {
@@ -97,6 +98,10 @@ impl LruK {
             let Some(oldest) = self.history_order.pop_back(EVICTED) else { return };
             self.history.remove(oldest);
         }
+        debug_assert!(
+            self.history.len() == self.history_order.total(),
+            "a page is in one part of the history"
+        );
     }
 
     fn recall(&mut self, page: PageId) -> Option<Times> {
@@ -121,6 +126,8 @@ impl LruK {
 
     fn evict_often(&mut self, frames: &dyn Frames) -> Option<Frame> {
         let mut found = None;
+        debug_assert!(self.pinned.is_empty());
+        let tracked = self.heap.len();
         // BOUND: each step either corrects an entry, which stays correct during this call, or
         // removes one.
         while let Some(&(written, frame)) = self.heap.first() {
@@ -139,10 +146,13 @@ impl LruK {
         while let Some(frame) = self.pinned.pop() {
             self.put_in(frame);
         }
+        debug_assert!(self.heap.len() + usize::from(found.is_some()) == tracked, "a pinned frame was lost");
         found
     }
 
     fn put_in(&mut self, frame: Frame) {
+        debug_assert!(self.frames[frame as usize].at == NOWHERE, "frame {frame} is in the heap already");
+        debug_assert!(self.once.list_of(frame).is_none(), "frame {frame} is on the list, too");
         let entry = (self.frames[frame as usize].times.before, frame);
         self.heap.push(entry);
         self.sift_up(self.heap.len() - 1, entry);
@@ -150,6 +160,9 @@ impl LruK {
 
     /// Removes the entry at a position from the heap.
     fn take_out(&mut self, at: usize) {
+        debug_assert!(
+            self.heap.get(at).is_some_and(|&(_, frame)| self.frames[frame as usize].at == at as u32)
+        );
         let Some(last) = self.heap.pop() else { return };
         let Some(&(_, gone)) = self.heap.get(at) else {
             self.frames[last.1 as usize].at = NOWHERE;
@@ -188,6 +201,16 @@ impl LruK {
         self.write(at, entry);
     }
 
+    /// Checks the order of the heap and the positions of its frames, in linear time. Always true,
+    /// for `debug_assert!`.
+    fn assert_heap(&self) -> bool {
+        for (at, &entry) in self.heap.iter().enumerate() {
+            assert!(at == 0 || self.heap[(at - 1) / FANOUT] <= entry, "the heap is out of order at {at}");
+            assert!(self.frames[entry.1 as usize].at as usize == at, "frame {} is not at {at}", entry.1);
+        }
+        true
+    }
+
     fn write(&mut self, at: usize, entry: (u64, Frame)) {
         self.heap[at] = entry;
         self.frames[entry.1 as usize].at = at as u32;
@@ -210,6 +233,7 @@ impl Policy for LruK {
             return;
         }
         self.now += 1;
+        debug_assert!(resident.times.last < self.now && resident.page != PageId::NONE);
         resident.times = Times { last: self.now, before: resident.times.last };
         if once {
             self.put_in(frame);
@@ -224,6 +248,7 @@ impl Policy for LruK {
         self.now += 1;
         let known = self.recall(page);
         let times = Times { last: self.now, before: known.map_or(0, |times| times.last) };
+        debug_assert!(times.before < times.last, "{page} was evicted before its request: {times:?}");
         self.frames[frame as usize] = Resident { page, times, at: NOWHERE };
         if known.is_some() {
             self.put_in(frame);
@@ -234,7 +259,8 @@ impl Policy for LruK {
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
         let victim = self.evict_once(frames).or_else(|| self.evict_often(frames))?;
-        let Resident { page, times, .. } = self.frames[victim as usize];
+        let Resident { page, times, at } = self.frames[victim as usize];
+        debug_assert!(at == NOWHERE && self.once.list_of(victim).is_none(), "the victim {victim} stays");
         self.remember(page, times);
         Some(victim)
     }
@@ -250,6 +276,7 @@ impl Policy for LruK {
 
     fn resize(&mut self, capacity: usize) {
         self.once.resize(capacity);
+        debug_assert!(self.assert_heap());
         if self.frames.len() > capacity {
             let used = self.frames.iter().rposition(|resident| resident.at != NOWHERE);
             self.frames.truncate(capacity.max(used.map_or(0, |last| last + 1)));

@@ -177,6 +177,11 @@ impl PolicyKind {
         PolicyKind::Adaptive,
     ];
 
+    /// The index of a kind in [`PolicyKind::ALL`].
+    const fn index(self) -> usize {
+        self as usize
+    }
+
     /// Returns the name used on a command line.
     pub const fn name(self) -> &'static str {
         match self {
@@ -209,6 +214,17 @@ impl PolicyKind {
         }
     }
 }
+
+// Every kind is listed, in the order of the enumeration.
+const _: () = {
+    let mut at = 0;
+    while at < PolicyKind::ALL.len() {
+        assert!(PolicyKind::ALL[at].index() == at);
+        at += 1;
+    }
+    assert!(PolicyKind::Adaptive.index() + 1 == PolicyKind::ALL.len());
+};
+const _: () = assert!(PolicyKind::DEFAULT.index() == PolicyKind::Adaptive.index());
 
 impl fmt::Display for PolicyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -28,6 +28,7 @@ const GHOST: usize = 0;
 const MARK_MAX: u8 = 3;
 /// The mark at which a page moves from the small queue to the main one.
 const MARK_PROMOTE: u8 = 2;
+const _: () = assert!(0 < MARK_PROMOTE && MARK_PROMOTE <= MARK_MAX);
 
 /// S3-FIFO with a small queue of one tenth of the frames.
 #[derive(Debug)]
@@ -51,10 +52,12 @@ impl S3Fifo {
     }
 
     fn take(&mut self, frame: Frame, list: usize) -> Frame {
+        debug_assert!(self.frames.list_of(frame) == Some(list), "frame {frame} is not in queue {list}");
         self.frames.remove(frame);
         if list == SMALL {
             self.ghosts.push(GHOST, self.frames.value(frame));
             self.ghosts.trim(GHOST, self.ghosts_max);
+            debug_assert!(self.ghosts.len(GHOST) <= self.ghosts_max);
         }
         frame
     }
@@ -84,6 +87,7 @@ impl Policy for S3Fifo {
     fn hit(&mut self, _frame: Frame) {}
 
     fn insert(&mut self, frame: Frame, page: PageId, _frames: &dyn Frames) {
+        debug_assert!(self.frames.list_of(frame).is_none(), "frame {frame} is tracked already");
         let list = if self.ghosts.take(page).is_some() { MAIN } else { SMALL };
         self.frames.push_front(list, frame, page);
     }
@@ -102,6 +106,7 @@ impl Policy for S3Fifo {
                 break;
             };
             let mark = frames.mark(at);
+            debug_assert!(mark <= MARK_MAX, "a mark of {mark}");
             if list == SMALL && mark >= MARK_PROMOTE {
                 frames.set_mark(at, 0);
                 self.frames.move_to_front(MAIN, at);

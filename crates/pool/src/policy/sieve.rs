@@ -29,6 +29,15 @@ impl Sieve {
     pub(super) fn new(capacity: usize) -> Self {
         Sieve { frames: Lists::new(capacity), hand: None }
     }
+
+    /// The hand stays on the queue: it would otherwise start over, or stay on a frame for ever.
+    fn check(&self) {
+        debug_assert!(
+            self.hand.is_none_or(|frame| self.frames.list_of(frame) == Some(QUEUE)),
+            "the hand is at frame {:?}, which is not in the queue",
+            self.hand
+        );
+    }
 }
 
 impl Policy for Sieve {
@@ -45,6 +54,7 @@ impl Policy for Sieve {
     fn insert(&mut self, frame: Frame, _page: PageId, _frames: &dyn Frames) {
         self.remove(frame);
         self.frames.push_front(QUEUE, frame, ());
+        self.check();
     }
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
@@ -58,6 +68,8 @@ impl Policy for Sieve {
                 frames.set_mark(at, 0);
             } else if frames.claim(at) {
                 self.frames.remove(at);
+                debug_assert!(self.len() + 1 == lap);
+                self.check();
                 return Some(at);
             }
         }
@@ -69,10 +81,12 @@ impl Policy for Sieve {
             self.hand = self.frames.before(frame);
         }
         self.frames.remove(frame);
+        self.check();
     }
 
     fn resize(&mut self, capacity: usize) {
         self.frames.resize(capacity);
+        self.check();
     }
 
     fn len(&self) -> usize {

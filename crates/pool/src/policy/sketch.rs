@@ -27,6 +27,9 @@ const ONES: u64 = 0x1111_1111_1111_1111;
 /// All but the highest bit of each counter in a word.
 const HALVES: u64 = 0x7777_7777_7777_7777;
 
+const _: () = assert!(ROWS * 2 == BLOCK && BLOCK.is_power_of_two());
+const _: () = assert!(ONES * COUNT_MAX == u64::MAX && HALVES == (u64::MAX ^ (ONES << 3)));
+
 /// Request counts for a pool; eight bytes per frame.
 #[derive(Debug, Clone)]
 pub(super) struct Sketch {
@@ -50,6 +53,7 @@ impl Sketch {
             if let Some(word) = self.table.get_mut(word)
                 && (*word >> shift) & COUNT_MAX < COUNT_MAX
             {
+                debug_assert!(shift + 4 <= u64::BITS);
                 *word += 1 << shift;
                 counted = true;
             }
@@ -72,6 +76,7 @@ impl Sketch {
     /// Returns the word and bit offset of a page's four counters.
     #[inline]
     fn counters(&self, page: PageId) -> [(usize, u32); ROWS] {
+        debug_assert!(self.table.len().is_power_of_two() && self.table.len() >= BLOCK);
         let hash = hash(page);
         let block = (hash >> 32) as usize & (self.table.len() / BLOCK - 1);
         std::array::from_fn(|row| {
@@ -91,5 +96,6 @@ impl Sketch {
             *word = (*word >> 1) & HALVES;
         }
         self.counted = (self.counted - (lost / ROWS).min(self.counted)) / 2;
+        debug_assert!(self.counted < self.sample, "the counts are halved without end");
     }
 }

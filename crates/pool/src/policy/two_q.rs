@@ -45,11 +45,13 @@ impl TwoQ {
         // BOUND: one lap. A pinned frame starts over at the front.
         for _ in 0..self.frames.len(list) {
             let victim = self.frames.back(list)?;
+            debug_assert!(self.frames.value(victim) != PageId::NONE, "frame {victim} has no page");
             if frames.claim(victim) {
                 self.frames.remove(victim);
                 if list == IN {
                     self.out.push(OUT, self.frames.value(victim));
                     self.out.trim(OUT, self.out_max);
+                    debug_assert!(self.out.len(OUT) <= self.out_max);
                 }
                 return Some(victim);
             }
@@ -75,6 +77,7 @@ impl Policy for TwoQ {
     }
 
     fn insert(&mut self, frame: Frame, page: PageId, _frames: &dyn Frames) {
+        debug_assert!(self.frames.list_of(frame).is_none(), "frame {frame} is tracked already");
         let list = if self.out.take(page).is_some() { MAIN } else { IN };
         self.frames.push_front(list, frame, page);
     }
@@ -93,6 +96,7 @@ impl Policy for TwoQ {
         (self.in_max, self.out_max) = ((capacity / 4).max(1), capacity / 2);
         self.out.resize(capacity / 2);
         self.out.trim(OUT, self.out_max);
+        debug_assert!(self.in_max > 0 && self.out.len(OUT) <= self.out_max);
     }
 
     fn len(&self) -> usize {

@@ -34,6 +34,7 @@ const DECAY: f64 = 0.98;
 const RESTART: f64 = 0.05;
 /// The estimate from which a page that loses against its rival still gets a small chance.
 const WARM: u64 = 6;
+const _: () = assert!(STEP > 0.0 && STEP < 1.0 && DECAY > 0.0 && DECAY < 1.0);
 
 /// W-TinyLFU with an adaptive window.
 #[derive(Debug)]
@@ -76,6 +77,7 @@ impl WTinyLfu {
     fn set_window(&mut self, window: usize) {
         self.window_max = window.clamp(1, self.capacity.max(1));
         self.protected_max = (self.capacity - self.window_max.min(self.capacity)) * 8 / 10;
+        debug_assert!(self.window_max > 0 && self.protected_max <= self.capacity);
     }
 
     /// Demotes pages until the protected segment is within its limit.
@@ -84,6 +86,7 @@ impl WTinyLfu {
             let Some(frame) = self.frames.back(PROTECTED) else { return };
             self.frames.move_to_front(PROBATION, frame);
         }
+        debug_assert!(self.frames.len(PROTECTED) <= self.protected_max);
     }
 
     /// Counts a request for the climb, and takes a step when it is due.
@@ -99,6 +102,7 @@ impl WTinyLfu {
     fn step(&mut self) {
         let climb = &mut self.climb;
         let ratio = climb.hits as f64 / (climb.hits + climb.misses) as f64;
+        debug_assert!((0.0..=1.0).contains(&ratio) && climb.step.is_finite());
         let change = ratio - climb.ratio;
         (climb.hits, climb.misses, climb.ratio) = (0, 0, ratio);
         let step = if change >= 0.0 { climb.step } else { -climb.step };
@@ -126,6 +130,7 @@ impl WTinyLfu {
         // BOUND: one lap. A pinned frame is in use, so it moves to the front.
         for _ in 0..self.frames.len(list) {
             let victim = self.frames.back(list)?;
+            debug_assert!(self.frames.value(victim) != PageId::NONE, "frame {victim} has no page");
             if frames.claim(victim) {
                 self.frames.remove(victim);
                 return Some(victim);
@@ -158,6 +163,7 @@ impl Policy for WTinyLfu {
     }
 
     fn insert(&mut self, frame: Frame, page: PageId, _frames: &dyn Frames) {
+        debug_assert!(self.frames.list_of(frame).is_none(), "frame {frame} is tracked already");
         self.sketch.count(page);
         self.frames.push_front(WINDOW, frame, page);
         // While frames are free, no page has to compete.

@@ -7,7 +7,7 @@ use crate::codec::backend;
 use crate::codec::cursor::Cursor;
 use crate::error::{Error, Failure};
 use crate::limits::PASSWORD_BYTES_MAX;
-use crate::net::wire::{Lost, Wire};
+use crate::net::wire::{ReadError, Wire};
 use crate::sqlstate;
 
 use super::passwords::Passwords;
@@ -16,8 +16,8 @@ use super::scram::{Exchange, MECHANISM, MECHANISM_PLUS, Refusal, Verifier};
 /// The reason why a client is not admitted.
 #[derive(Debug)]
 pub enum Denied {
-    /// The connection is lost.
-    Lost(Lost),
+    /// No further message can be read.
+    Read(ReadError),
     /// The client receives this error.
     Refused(Failure),
     /// The server cannot read its password file. The cause goes only to the log, because
@@ -26,9 +26,9 @@ pub enum Denied {
     Unable(Box<Error>),
 }
 
-impl From<Lost> for Denied {
-    fn from(lost: Lost) -> Self {
-        Denied::Lost(lost)
+impl From<ReadError> for Denied {
+    fn from(error: ReadError) -> Self {
+        Denied::Read(error)
     }
 }
 
@@ -69,13 +69,13 @@ pub fn authenticate<S: Read + Write>(wire: &mut Wire<S>, access: &Access, user: 
 }
 
 enum NotStarted {
-    Lost(Lost),
+    Read(ReadError),
     Refused(Refusal),
 }
 
-impl From<Lost> for NotStarted {
-    fn from(lost: Lost) -> Self {
-        NotStarted::Lost(lost)
+impl From<ReadError> for NotStarted {
+    fn from(error: ReadError) -> Self {
+        NotStarted::Read(error)
     }
 }
 
@@ -86,8 +86,8 @@ fn start<S: Read + Write>(
     end_point: Option<&[u8]>,
 ) -> Result<Exchange, NotStarted> {
     let mut cursor = Cursor::new(password_message(wire)?, "SASLInitialResponse");
-    let mechanism = cursor.string().map_err(Lost::from)?;
-    let data = cursor.value().map_err(Lost::from)?.unwrap_or_default();
+    let mechanism = cursor.string().map_err(ReadError::from)?;
+    let data = cursor.value().map_err(ReadError::from)?.unwrap_or_default();
     let refuse = |what| NotStarted::Refused(Refusal::Malformed(what));
     let data = std::str::from_utf8(data).map_err(|_| refuse("expected UTF-8"))?;
     let bound_to = match mechanism {
@@ -98,16 +98,16 @@ fn start<S: Read + Write>(
     Exchange::start(verifier, data, bound_to, end_point.is_some()).map_err(NotStarted::Refused)
 }
 
-fn password_message<S: Read + Write>(wire: &mut Wire<S>) -> Result<&[u8], Lost> {
+fn password_message<S: Read + Write>(wire: &mut Wire<S>) -> Result<&[u8], ReadError> {
     match wire.receive(PASSWORD_BYTES_MAX)? {
         b'p' => Ok(wire.body()),
-        tag => Err(Lost::Protocol(crate::error::ProtocolError::Tag(tag))),
+        tag => Err(ReadError::Protocol(crate::error::ProtocolError::Tag(tag))),
     }
 }
 
 fn tell(error: NotStarted, user: &str) -> Denied {
     match error {
-        NotStarted::Lost(lost) => Denied::Lost(lost),
+        NotStarted::Read(error) => Denied::Read(error),
         NotStarted::Refused(refusal) => Denied::Refused(tell_refusal(refusal, user)),
     }
 }

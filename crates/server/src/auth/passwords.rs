@@ -141,7 +141,7 @@ mod tests {
     /// removals take effect; only the owner can read the file.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "modes of files are no matter of engines")]
-    fn users_go_through_the_file() {
+    fn users_round_trip_through_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("passwords");
         let mut passwords = Passwords::default();
@@ -159,7 +159,7 @@ mod tests {
     /// Goal: unknown users cannot be distinguished from known ones. Method: decoys after the file
     /// is read again, also when users were added, with the cost of most users.
     #[test]
-    fn decoys_stay_the_same() {
+    fn decoy_salts_stay_the_same() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("passwords");
         let mut passwords = Passwords::default();

@@ -80,11 +80,11 @@ impl Listeners {
         let mode = if is_private { 0o600 } else { 0o666 };
         // The file exists from bind on, and must not be accessible to others before its mode is
         // set. So it is created in a directory that only its owner can enter.
-        let nest = Nest::new(directory).map_err(refuse)?;
-        let listener = UnixListener::bind(nest.socket()).map_err(refuse)?;
-        let set = std::fs::set_permissions(nest.socket(), PermissionsExt::from_mode(mode));
+        let private_dir = PrivateDir::new(directory).map_err(refuse)?;
+        let listener = UnixListener::bind(private_dir.socket()).map_err(refuse)?;
+        let set = std::fs::set_permissions(private_dir.socket(), PermissionsExt::from_mode(mode));
         set.and_then(|()| listener.set_nonblocking(true)).map_err(refuse)?;
-        fs.rename(&nest.socket(), &path)?;
+        fs.rename(&private_dir.socket(), &path)?;
         self.places.push(Listener::Unix(listener, path.clone()));
         Ok(path)
     }
@@ -153,23 +153,23 @@ impl Listener {
 
 /// A directory next to the socket that only its owner can enter. Dropping it removes it.
 #[derive(Debug)]
-struct Nest(PathBuf);
+struct PrivateDir(PathBuf);
 
-impl Nest {
+impl PrivateDir {
     /// Creates a directory with an unpredictable name. Anyone who could create it first could put
     /// another socket there.
-    fn new(directory: &Path) -> io::Result<Nest> {
+    fn new(directory: &Path) -> io::Result<PrivateDir> {
         let mut bytes = [0; 6];
         random(&mut bytes).map_err(io::Error::other)?;
         // The name is short, because a socket path has only about a hundred bytes.
         let name = bytes.iter().fold(0, |name, byte| name << 8 | u64::from(*byte));
-        Nest::at(directory.join(format!(".cairn-{name:012x}")))
+        PrivateDir::at(directory.join(format!(".cairn-{name:012x}")))
     }
 
     /// Creates the directory at `path`. Errors: the path exists, and so belongs to somebody else.
-    fn at(path: PathBuf) -> io::Result<Nest> {
+    fn at(path: PathBuf) -> io::Result<PrivateDir> {
         rustix::fs::mkdir(&path, Mode::RWXU)?;
-        Ok(Nest(path))
+        Ok(PrivateDir(path))
     }
 
     fn socket(&self) -> PathBuf {
@@ -177,7 +177,7 @@ impl Nest {
     }
 }
 
-impl Drop for Nest {
+impl Drop for PrivateDir {
     fn drop(&mut self) {
         // The socket is still there if it could not be moved to its place. A directory that cannot
         // be removed is harmless.
@@ -205,13 +205,14 @@ mod tests {
     /// after they are dropped.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "modes of files are no matter of engines")]
-    fn nests_are_of_their_own() {
+    fn private_directories_are_new_ones() {
         let directory = tempfile::tempdir().unwrap();
-        let (one, other) = (Nest::new(directory.path()).unwrap(), Nest::new(directory.path()).unwrap());
+        let (one, other) =
+            (PrivateDir::new(directory.path()).unwrap(), PrivateDir::new(directory.path()).unwrap());
         assert_ne!(one.0, other.0);
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!([mode(&one.0), mode(&other.0)], [0o700; 2]);
-        assert_eq!(Nest::at(one.0.clone()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(PrivateDir::at(one.0.clone()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         drop((one, other));
         let mut listeners = Listeners::new().unwrap();
         let path = listeners.unix(directory.path(), 7, true).unwrap();

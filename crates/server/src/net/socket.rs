@@ -93,7 +93,7 @@ impl Socket {
     }
 
     /// Whether the client has closed its side. Does not wait.
-    pub fn has_gone(&self) -> bool {
+    pub fn is_disconnected(&self) -> bool {
         let asked = PollFlags::RDHUP;
         let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
         let mut fds = [match self {

@@ -22,23 +22,23 @@ const OUTPUT_BYTES: usize = 64 << 10;
 
 /// The reason why no more messages can be read.
 #[derive(Debug)]
-pub enum Lost {
+pub enum ReadError {
     /// The client has gone, with or without Terminate, or the operating system has given up the
     /// connection.
-    Gone,
+    Disconnected,
     /// The client violated the protocol.
     Protocol(ProtocolError),
 }
 
-impl From<io::Error> for Lost {
+impl From<io::Error> for ReadError {
     fn from(_: io::Error) -> Self {
-        Lost::Gone
+        ReadError::Disconnected
     }
 }
 
-impl From<ProtocolError> for Lost {
+impl From<ProtocolError> for ReadError {
     fn from(error: ProtocolError) -> Self {
-        Lost::Protocol(error)
+        ReadError::Protocol(error)
     }
 }
 
@@ -84,7 +84,7 @@ impl<S: Read + Write> Wire<S> {
     /// Waits for the next message, with a body of at most `bytes_max`, and returns its tag. Sends
     /// pending output before waiting.
     #[inline]
-    pub fn receive(&mut self, bytes_max: usize) -> Result<u8, Lost> {
+    pub fn receive(&mut self, bytes_max: usize) -> Result<u8, ReadError> {
         self.consume();
         loop {
             let here = self.bytes.get(self.start..self.end).unwrap_or_default();
@@ -114,7 +114,7 @@ impl<S: Read + Write> Wire<S> {
     /// Reads the first message of a connection, which has no tag. Its length counts itself.
     ///
     /// Errors: a length below 8 or above `bytes_max`.
-    pub fn receive_untagged(&mut self, bytes_max: usize) -> Result<&[u8], Lost> {
+    pub fn receive_untagged(&mut self, bytes_max: usize) -> Result<&[u8], ReadError> {
         self.consume();
         loop {
             let here = self.bytes.get(self.start..self.end).unwrap_or_default();
@@ -147,7 +147,7 @@ impl<S: Read + Write> Wire<S> {
     }
 
     /// Reads more bytes. `wanted` is the number of bytes from the start that the caller waits for.
-    fn fill(&mut self, wanted: usize) -> Result<(), Lost> {
+    fn fill(&mut self, wanted: usize) -> Result<(), ReadError> {
         self.flush()?;
         if self.start + wanted > self.bytes.len() {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -161,7 +161,7 @@ impl<S: Read + Write> Wire<S> {
         }
         let room = self.bytes.get_mut(self.end..).unwrap_or_default();
         match self.transport.read(room)? {
-            0 => Err(Lost::Gone),
+            0 => Err(ReadError::Disconnected),
             count => {
                 self.end += count;
                 Ok(())
@@ -190,10 +190,10 @@ impl<S: Read + Write> Wire<S> {
 
     /// Switches to TLS. Errors: the handshake fails, or the client has sent more than it can have
     /// sent before the answer to its request: an attacker in between may have injected it.
-    pub fn into_tls(mut self, config: &std::sync::Arc<rustls::ServerConfig>) -> Result<Self, Lost> {
+    pub fn into_tls(mut self, config: &std::sync::Arc<rustls::ServerConfig>) -> Result<Self, ReadError> {
         self.consume();
         if self.end > self.start {
-            return Err(Lost::Protocol(ProtocolError::Malformed {
+            return Err(ReadError::Protocol(ProtocolError::Malformed {
                 message: "data before the TLS handshake",
             }));
         }

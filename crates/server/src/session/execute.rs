@@ -15,11 +15,12 @@ use crate::net::wire::Wire;
 use crate::sqlstate;
 
 use super::extended::no_portal;
-use super::portal::{Portal, Progress, ResultFormats};
-use super::{Session, Trouble, copy, rows};
+use super::message_error::MessageError;
+use super::portal::{Portal, Progress, ResultFormats, SentRows};
+use super::{Session, copy, rows};
 
 impl<S: Read + Write> Session<S> {
-    pub(super) fn execute(&mut self) -> Result<(), Trouble> {
+    pub(super) fn execute(&mut self) -> Result<(), MessageError> {
         let Message::Execute(name, most) = frontend::decode(b'E', self.wire.body())? else {
             return Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, "expected Execute").into());
         };
@@ -65,7 +66,7 @@ impl<S: Read + Write> Session<S> {
 
     /// Advances a portal, and closes its cursor on failure. Another cursor with the same name stays
     /// open.
-    fn advance_or_close(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
+    fn advance_or_close(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), MessageError> {
         let before = self.connection.cursor_number(name);
         self.advance(portal, name, most).inspect_err(|_| {
             let cursor = self.connection.cursor_number(name);
@@ -75,7 +76,7 @@ impl<S: Read + Write> Session<S> {
         })
     }
 
-    fn advance(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
+    fn advance(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), MessageError> {
         let kind = portal.prepared.statement.kind();
         match portal.progress {
             Progress::Ready => {}
@@ -111,7 +112,7 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    fn run_portal(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
+    fn run_portal(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), MessageError> {
         let Session { wire, connection, limits, observer, .. } = self;
         let statement = &portal.prepared.statement;
         let tag = {
@@ -145,7 +146,7 @@ impl<S: Read + Write> Session<S> {
         name: &str,
         cursor: Option<u64>,
         most: u32,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), MessageError> {
         let Session { wire, connection, observer, .. } = self;
         // CLOSE or a rollback to a savepoint may have closed the cursor, and DECLARE may have
         // reused its name.
@@ -160,13 +161,6 @@ impl<S: Read + Write> Session<S> {
     }
 }
 
-/// The result of sending rows.
-pub(super) struct Sent {
-    pub rows: u64,
-    /// Whether the requested number of rows was sent, so that there may be more.
-    pub is_suspended: bool,
-}
-
 /// Sends rows, at most `most` of them, 0 for all, and the message that ends them.
 fn send<S: Read + Write>(
     wire: &mut Wire<S>,
@@ -174,7 +168,7 @@ fn send<S: Read + Write>(
     columns: &[Column],
     formats: &ResultFormats,
     most: u32,
-) -> Result<Sent, Trouble> {
+) -> Result<SentRows, MessageError> {
     while let Some(row) = rows.next()? {
         rows::data_row(&mut wire.out, columns, formats, &row)?;
         wire.flush_if_full()?;
@@ -186,5 +180,5 @@ fn send<S: Read + Write>(
         // PostgreSQL counts only the rows of the last Execute, and so does each part here.
         false => backend::command_complete(&mut wire.out, tag),
     }
-    Ok(Sent { rows: count, is_suspended })
+    Ok(SentRows { rows: count, is_suspended })
 }

@@ -11,14 +11,15 @@ use crate::error::{Failure, ProtocolError};
 use crate::sqlstate;
 use crate::types::{self, binary, field_of, text};
 
-use super::portal::{Loose, Portal, Prepared, Progress, ResultFormats};
-use super::{Session, Trouble};
+use super::Session;
+use super::message_error::MessageError;
+use super::portal::{Portal, Prepared, Progress, ResultFormats, UnscaledParameters};
 
 /// The error for a decoded message of another kind than its tag, which cannot happen.
 const OTHER: ProtocolError = ProtocolError::Malformed { message: "extended query" };
 
 impl<S: Read + Write> Session<S> {
-    pub(super) fn parse(&mut self) -> Result<(), Trouble> {
+    pub(super) fn parse(&mut self) -> Result<(), MessageError> {
         let Message::Parse(parse) = frontend::decode(b'P', self.wire.body())? else {
             return Err(OTHER.into());
         };
@@ -33,11 +34,11 @@ impl<S: Read + Write> Session<S> {
         let given: Vec<u32> = parse.types().collect();
         let kinds: Vec<_> = given.iter().map(|given| types::kind_of(*given)).collect();
         let mut statement = self.connection.prepare_typed(parse.sql, &kinds)?;
-        let loose = Loose::of(&statement, &given, &kinds);
-        if let Some(loose) = &loose {
-            statement = self.connection.prepare_typed(parse.sql, &loose.kinds)?;
+        let unscaled = UnscaledParameters::of(&statement, &given, &kinds);
+        if let Some(unscaled) = &unscaled {
+            statement = self.connection.prepare_typed(parse.sql, &unscaled.kinds)?;
         }
-        let prepared = Arc::new(Prepared::new(statement, &given, loose));
+        let prepared = Arc::new(Prepared::new(statement, &given, unscaled));
         if parse.name.is_empty() {
             self.unnamed = Some(prepared);
         } else {
@@ -47,7 +48,7 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    pub(super) fn bind(&mut self) -> Result<(), Trouble> {
+    pub(super) fn bind(&mut self) -> Result<(), MessageError> {
         let Message::Bind(bind) = frontend::decode(b'B', self.wire.body())? else { return Err(OTHER.into()) };
         let prepared = self.find_statement(bind.statement)?;
         self.connection.revalidate(&prepared.statement)?;
@@ -82,13 +83,13 @@ impl<S: Read + Write> Session<S> {
             self.unnamed_portal = Some(portal);
         } else {
             let gone = self.portals.insert(bind.portal.to_owned(), portal);
-            gone.iter().for_each(|portal| portal.give_up(&self.observer));
+            gone.iter().for_each(|portal| portal.report_unfinished(&self.observer));
         }
         backend::bind_complete(&mut self.wire.out);
         Ok(())
     }
 
-    pub(super) fn describe(&mut self) -> Result<(), Trouble> {
+    pub(super) fn describe(&mut self) -> Result<(), MessageError> {
         let Message::Describe(target, name) = frontend::decode(b'D', self.wire.body())? else {
             return Err(OTHER.into());
         };
@@ -127,7 +128,7 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    pub(super) fn close(&mut self) -> Result<(), Trouble> {
+    pub(super) fn close(&mut self) -> Result<(), MessageError> {
         let Message::Close(target, name) = frontend::decode(b'C', self.wire.body())? else {
             return Err(OTHER.into());
         };
@@ -138,7 +139,7 @@ impl<S: Read + Write> Session<S> {
             (Target::Portal, true) => self.drop_unnamed_portal(),
             (Target::Portal, false) => {
                 if let Some(portal) = self.portals.remove(name) {
-                    portal.give_up(&self.observer);
+                    portal.report_unfinished(&self.observer);
                 }
                 self.connection.close_cursor(name);
             }
@@ -248,14 +249,14 @@ fn with_scales(
     bind: &Bind<'_>,
     prepared: &Prepared,
 ) -> Result<Option<Prepared>, Failure> {
-    let Some(loose) = &prepared.loose else { return Ok(None) };
+    let Some(unscaled) = &prepared.unscaled else { return Ok(None) };
     let values: Vec<_> = bind.parameters().collect();
     let scale = |at: usize| {
         let value = values.get(at).copied().flatten()?;
         types::numeric::scale_of(value, bind.parameter_formats.is_binary(at))
     };
-    let exact = loose.with_scales(scale);
-    if exact.kinds == loose.kinds {
+    let exact = unscaled.with_scales(scale);
+    if exact.kinds == unscaled.kinds {
         return Ok(None);
     }
     let statement = connection.prepare_typed(prepared.statement.sql(), &exact.kinds)?;

@@ -14,13 +14,14 @@
 mod copy;
 mod execute;
 mod extended;
+mod message_error;
 mod portal;
 mod reported;
 mod rows;
 mod simple;
 
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use cairn_sql::{Connection, StatementKind, TransactionStatus};
@@ -30,11 +31,12 @@ use crate::codec::frontend::Message;
 use crate::error::{Failure, ProtocolError};
 use crate::limits::Limits;
 use crate::net::transport::SharedSocket;
-use crate::net::wire::{Lost, Wire};
+use crate::net::wire::{ReadError, Wire};
 use crate::observer::Observer;
-use crate::registry::{Doom, Entry, State};
+use crate::registry::{EndReason, Entry, State};
 use crate::sqlstate;
 
+use message_error::MessageError;
 use portal::{Portal, Prepared};
 use reported::Reported;
 
@@ -42,48 +44,9 @@ use reported::Reported;
 #[derive(Debug)]
 pub enum End {
     /// The client terminated the session or disconnected.
-    Gone,
+    Disconnected,
     /// The server ended the session with this error.
-    Told(Failure),
-}
-
-/// The reason why a message could not be processed.
-#[derive(Debug)]
-enum Trouble {
-    /// An error that is sent to the client.
-    Failure(Failure),
-    /// The connection is lost.
-    Lost(Lost),
-}
-
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
-        Trouble::Failure(failure)
-    }
-}
-
-impl From<cairn_sql::Error> for Trouble {
-    fn from(error: cairn_sql::Error) -> Self {
-        Trouble::Failure(error.into())
-    }
-}
-
-impl From<ProtocolError> for Trouble {
-    fn from(error: ProtocolError) -> Self {
-        Trouble::Failure(error.into())
-    }
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Self {
-        Trouble::Lost(error.into())
-    }
-}
-
-impl From<Lost> for Trouble {
-    fn from(lost: Lost) -> Self {
-        Trouble::Lost(lost)
-    }
+    Failed(Failure),
 }
 
 /// The state of a client's session.
@@ -140,20 +103,20 @@ impl<S: Read + Write> Session<S> {
     pub fn serve(mut self) -> End {
         let ended = self.exchange();
         let portals = self.unnamed_portal.iter().chain(self.portals.values());
-        portals.for_each(|portal| portal.give_up(&self.observer));
+        portals.for_each(|portal| portal.report_unfinished(&self.observer));
         let Session { mut wire, connection, entry, .. } = self;
         // ORDER: the transaction ends before anything is sent. A client that does not read blocks
         // this thread, and must not keep the locks of its transaction.
         drop(connection);
         let end = match ended {
-            Err(Trouble::Lost(Lost::Protocol(error))) => End::Told(error.into()),
-            Err(Trouble::Failure(failure)) => End::Told(failure),
-            Ok(()) | Err(Trouble::Lost(Lost::Gone)) => match entry.doomed() {
-                Some(doom) => End::Told(doom_failure(doom)),
-                None => End::Gone,
+            Err(MessageError::Read(ReadError::Protocol(error))) => End::Failed(error.into()),
+            Err(MessageError::Failure(failure)) => End::Failed(failure),
+            Ok(()) | Err(MessageError::Read(ReadError::Disconnected)) => match entry.end_reason() {
+                Some(end_reason) => End::Failed(end_failure(end_reason)),
+                None => End::Disconnected,
             },
         };
-        if let End::Told(failure) = &end {
+        if let End::Failed(failure) = &end {
             backend::failure(&mut wire.out, Severity::Fatal, failure);
         }
         wire.finish();
@@ -161,11 +124,11 @@ impl<S: Read + Write> Session<S> {
     }
 
     /// Processes messages. An error ends the session.
-    fn exchange(&mut self) -> Result<(), Trouble> {
+    fn exchange(&mut self) -> Result<(), MessageError> {
         self.greet();
         loop {
-            if self.entry.doomed().is_some() {
-                return Err(Lost::Gone.into());
+            if self.entry.end_reason().is_some() {
+                return Err(ReadError::Disconnected.into());
             }
             self.entry.set_state(match self.connection.status() {
                 TransactionStatus::Idle => State::Idle,
@@ -184,8 +147,8 @@ impl<S: Read + Write> Session<S> {
             }
             match self.handle(tag) {
                 Ok(()) => {}
-                Err(Trouble::Failure(failure)) => self.fail(tag, &failure),
-                Err(lost) => return Err(lost),
+                Err(MessageError::Failure(failure)) => self.fail(tag, &failure),
+                Err(error) => return Err(error),
             }
             // Answers to messages that arrived together are sent together, unless they are long.
             self.wire.flush_if_full()?;
@@ -194,13 +157,13 @@ impl<S: Read + Write> Session<S> {
 
     fn greet(&mut self) {
         backend::authentication_ok(&mut self.wire.out);
-        self.reported.tell_all(&mut self.wire.out, &self.connection);
+        self.reported.write_all_settings(&mut self.wire.out, &self.connection);
         backend::backend_key_data(&mut self.wire.out, self.entry.process, self.entry.secret());
         self.ready();
     }
 
     #[inline]
-    fn handle(&mut self, tag: u8) -> Result<(), Trouble> {
+    fn handle(&mut self, tag: u8) -> Result<(), MessageError> {
         match tag {
             b'Q' => self.query(),
             b'P' => self.parse(),
@@ -213,7 +176,7 @@ impl<S: Read + Write> Session<S> {
             // The rest of a COPY that has already failed.
             b'd' | b'c' | b'f' => Ok(()),
             _ => match self.wire.message() {
-                Err(error @ ProtocolError::Tag(_)) => Err(Lost::Protocol(error).into()),
+                Err(error @ ProtocolError::Tag(_)) => Err(ReadError::Protocol(error).into()),
                 Ok(Message::FunctionCall) => Err(Failure::new(
                     sqlstate::FEATURE_NOT_SUPPORTED,
                     "the fast-path function call protocol is not supported",
@@ -248,7 +211,7 @@ impl<S: Read + Write> Session<S> {
         self.ready();
     }
 
-    fn sync(&mut self) -> Result<(), Trouble> {
+    fn sync(&mut self) -> Result<(), MessageError> {
         self.wire.message()?;
         self.is_skipping = false;
         if self.is_implicit {
@@ -267,20 +230,20 @@ impl<S: Read + Write> Session<S> {
     fn drop_portals(&mut self) {
         if self.connection.status() == TransactionStatus::Idle && !self.is_implicit {
             self.drop_unnamed_portal();
-            self.portals.drain().for_each(|(_, portal)| portal.give_up(&self.observer));
+            self.portals.drain().for_each(|(_, portal)| portal.report_unfinished(&self.observer));
         }
     }
 
     fn drop_unnamed_portal(&mut self) {
         if let Some(portal) = self.unnamed_portal.take() {
-            portal.give_up(&self.observer);
+            portal.report_unfinished(&self.observer);
             self.connection.close_cursor("");
         }
     }
 
     fn ready(&mut self) {
         self.notices();
-        self.reported.tell_changes(&mut self.wire.out, &self.connection);
+        self.reported.write_changed_settings(&mut self.wire.out, &self.connection);
         let ready = match self.connection.status() {
             TransactionStatus::Idle => Ready::Idle,
             TransactionStatus::Open => Ready::Transaction,
@@ -291,7 +254,7 @@ impl<S: Read + Write> Session<S> {
 
     /// Begins an implicit transaction for several statements, if none is open and this statement
     /// does not begin or end one itself.
-    fn begin_implicit(&mut self, kind: StatementKind) -> Result<(), Trouble> {
+    fn begin_implicit(&mut self, kind: StatementKind) -> Result<(), MessageError> {
         if kind != StatementKind::Transaction
             && kind != StatementKind::Empty
             && self.connection.status() == TransactionStatus::Idle
@@ -315,7 +278,7 @@ impl<S: Read + Write> Session<S> {
     }
 
     /// Checks the length of a statement. Errors: 54000 for a text beyond the limit.
-    fn check_statement_length(&self, bytes: usize) -> Result<(), Trouble> {
+    fn check_statement_length(&self, bytes: usize) -> Result<(), MessageError> {
         let most = self.limits.statement_bytes_max;
         if bytes <= most {
             return Ok(());
@@ -325,19 +288,19 @@ impl<S: Read + Write> Session<S> {
     }
 }
 
-fn doom_failure(doom: Doom) -> Failure {
-    match doom {
-        Doom::Authentication => {
+fn end_failure(end_reason: EndReason) -> Failure {
+    match end_reason {
+        EndReason::Authentication => {
             Failure::new(sqlstate::QUERY_CANCELED, "canceling authentication due to timeout")
         }
-        Doom::IdleInTransaction => Failure::new(
+        EndReason::IdleInTransaction => Failure::new(
             sqlstate::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
             "terminating connection due to idle-in-transaction timeout",
         ),
-        Doom::Idle => {
+        EndReason::Idle => {
             Failure::new(sqlstate::IDLE_SESSION_TIMEOUT, "terminating connection due to idle-session timeout")
         }
-        Doom::Shutdown => {
+        EndReason::Shutdown => {
             Failure::new(sqlstate::ADMIN_SHUTDOWN, "terminating connection due to administrator command")
         }
     }

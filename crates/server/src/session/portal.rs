@@ -8,8 +8,6 @@ use crate::observer::Observer;
 use crate::sqlstate;
 use crate::types;
 
-use super::execute::Sent;
-
 /// A prepared statement, with the parameter types reported to the client.
 #[derive(Debug)]
 pub struct Prepared {
@@ -19,7 +17,7 @@ pub struct Prepared {
     /// statement.
     pub types: Vec<u32>,
     /// Parameters whose type depends on the scale of their values.
-    pub loose: Option<Loose>,
+    pub unscaled: Option<UnscaledParameters>,
     /// Parameters of unknown types, with the OIDs of these.
     foreign: Vec<(usize, u32)>,
 }
@@ -28,20 +26,24 @@ pub struct Prepared {
 /// type: a text in `SELECT $1`, an integer in `$1 + 1`. Decimals have a fixed scale here, so such a
 /// statement is prepared for the scales of its parameter values.
 #[derive(Debug)]
-pub struct Loose {
+pub struct UnscaledParameters {
     /// Types of all parameters with which the statement is prepared.
     pub kinds: Vec<Option<ColumnType>>,
     /// Indices of the affected parameters.
     pub places: Vec<usize>,
 }
 
-impl Loose {
+impl UnscaledParameters {
     /// The scale while no value is known.
     const SCALE: u8 = 10;
 
     /// Returns the affected parameters of a statement that was prepared with these types, or `None`
     /// if the statement itself infers a decimal for each numeric.
-    pub fn of(statement: &Statement, given: &[u32], kinds: &[Option<ColumnType>]) -> Option<Loose> {
+    pub fn of(
+        statement: &Statement,
+        given: &[u32],
+        kinds: &[Option<ColumnType>],
+    ) -> Option<UnscaledParameters> {
         let places: Vec<usize> = statement
             .parameters()
             .iter()
@@ -49,22 +51,25 @@ impl Loose {
             .filter(|(at, kind)| given.get(*at) == Some(&types::oid::NUMERIC) && kind.kind != Type::Decimal)
             .map(|(at, _)| at)
             .collect();
-        let mut loose = Loose { kinds: kinds.to_vec(), places };
-        loose.set_scales(|_| Some(Loose::SCALE));
-        (!loose.places.is_empty()).then_some(loose)
+        let mut unscaled = UnscaledParameters { kinds: kinds.to_vec(), places };
+        unscaled.set_scales(|_| Some(UnscaledParameters::SCALE));
+        (!unscaled.places.is_empty()).then_some(unscaled)
     }
 
     /// Returns the types for values of these scales. A parameter without a scale keeps its type.
-    pub fn with_scales(&self, scale: impl Fn(usize) -> Option<u8>) -> Loose {
-        let mut loose = Loose { kinds: self.kinds.clone(), places: self.places.clone() };
-        loose.set_scales(scale);
-        loose
+    pub fn with_scales(&self, scale: impl Fn(usize) -> Option<u8>) -> UnscaledParameters {
+        let mut unscaled = UnscaledParameters { kinds: self.kinds.clone(), places: self.places.clone() };
+        unscaled.set_scales(scale);
+        unscaled
     }
 
     fn set_scales(&mut self, scale: impl Fn(usize) -> Option<u8>) {
         for place in &self.places {
             if let (Some(kind), Some(scale)) = (self.kinds.get_mut(*place), scale(*place)) {
-                *kind = Some(ColumnType::decimal(Loose::DIGITS, scale.min(Loose::DIGITS)));
+                *kind = Some(ColumnType::decimal(
+                    UnscaledParameters::DIGITS,
+                    scale.min(UnscaledParameters::DIGITS),
+                ));
             }
         }
     }
@@ -75,7 +80,7 @@ impl Loose {
 
 impl Prepared {
     /// Creates a prepared statement, with the client's types if it declared them.
-    pub fn new(statement: Statement, given: &[u32], loose: Option<Loose>) -> Self {
+    pub fn new(statement: Statement, given: &[u32], unscaled: Option<UnscaledParameters>) -> Self {
         let told = |(at, kind): (usize, &ColumnType)| match given.get(at) {
             Some(given) if types::kind_of(*given).is_some() || *given == types::oid::NUMERIC => *given,
             _ => types::oid_of(kind),
@@ -83,12 +88,12 @@ impl Prepared {
         let types = statement.parameters().iter().enumerate().map(told).collect();
         let is_known = |given: u32| types::kind_of(given).is_some() || types::oid::ANY.contains(&given);
         let foreign = given.iter().copied().enumerate().filter(|(_, given)| !is_known(*given)).collect();
-        Prepared { statement, types, loose, foreign }
+        Prepared { statement, types, unscaled, foreign }
     }
 
     /// Returns the same prepared statement with another plan.
-    pub fn again(&self, statement: Statement, loose: Option<Loose>) -> Self {
-        Prepared { foreign: self.foreign.clone(), ..Prepared::new(statement, &self.types, loose) }
+    pub fn again(&self, statement: Statement, unscaled: Option<UnscaledParameters>) -> Self {
+        Prepared { foreign: self.foreign.clone(), ..Prepared::new(statement, &self.types, unscaled) }
     }
 
     /// Checks a parameter with a binary value. The statement can parse the text of an unknown type,
@@ -175,10 +180,17 @@ pub enum Progress {
     Done,
 }
 
+/// The result of sending rows.
+pub(super) struct SentRows {
+    pub rows: u64,
+    /// Whether the requested number of rows was sent, so that there may be more.
+    pub is_suspended: bool,
+}
+
 impl Portal {
     /// Records that rows were sent, and which cursor has the rest. Calls the observer after the
     /// last rows.
-    pub(super) fn note(&mut self, sent: &Sent, cursor: Option<u64>, observer: &Observer) {
+    pub(super) fn note(&mut self, sent: &SentRows, cursor: Option<u64>, observer: &Observer) {
         self.given += sent.rows;
         self.progress = if sent.is_suspended { Progress::Begun(cursor) } else { Progress::Done };
         if self.progress == Progress::Done {
@@ -187,7 +199,7 @@ impl Portal {
     }
 
     /// Calls the observer for a portal whose client requests no more rows.
-    pub(super) fn give_up(&self, observer: &Observer) {
+    pub(super) fn report_unfinished(&self, observer: &Observer) {
         if matches!(self.progress, Progress::Begun(_)) {
             observer.tell(self.prepared.statement.sql(), self.given);
         }

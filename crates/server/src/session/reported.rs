@@ -35,7 +35,7 @@ fn value_of(connection: &Connection, name: &str, default: &str) -> String {
 
 impl Reported {
     /// Reports all settings.
-    pub fn tell_all(&mut self, out: &mut Vec<u8>, connection: &Connection) {
+    pub fn write_all_settings(&mut self, out: &mut Vec<u8>, connection: &Connection) {
         self.version = connection.settings_version();
         self.told = SETTINGS.iter().map(|(name, default)| value_of(connection, name, default)).collect();
         for ((name, _), value) in SETTINGS.iter().zip(&self.told) {
@@ -45,7 +45,7 @@ impl Reported {
 
     /// Reports the settings that have changed since.
     #[inline]
-    pub fn tell_changes(&mut self, out: &mut Vec<u8>, connection: &Connection) {
+    pub fn write_changed_settings(&mut self, out: &mut Vec<u8>, connection: &Connection) {
         let version = connection.settings_version();
         if std::mem::replace(&mut self.version, version) == version {
             return;

@@ -9,13 +9,14 @@ use crate::codec::frontend::{self, Message};
 use crate::error::Failure;
 use crate::types::field_of;
 
+use super::message_error::MessageError;
 use super::portal::ResultFormats;
-use super::{Session, Trouble, copy, rows};
+use super::{Session, copy, rows};
 
 impl<S: Read + Write> Session<S> {
     /// Runs the statements of a Query message. Several statements are one transaction, unless they
     /// begin or end transactions themselves.
-    pub(super) fn query(&mut self) -> Result<(), Trouble> {
+    pub(super) fn query(&mut self) -> Result<(), MessageError> {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         let done = match frontend::decode(b'Q', self.wire.body()) {
@@ -32,7 +33,7 @@ impl<S: Read + Write> Session<S> {
         done
     }
 
-    fn run_text(&mut self, text: &str) -> Result<(), Trouble> {
+    fn run_text(&mut self, text: &str) -> Result<(), MessageError> {
         self.check_statement_length(text.len())?;
         // As in PostgreSQL, a Query drops the unnamed portal.
         self.drop_unnamed_portal();
@@ -42,7 +43,7 @@ impl<S: Read + Write> Session<S> {
             has_run = self.run_one(alone, false)?;
         } else {
             for part in cairn_sql::split(text)? {
-                has_run |= self.run_one(part, true).map_err(|trouble| shifted(trouble, text, part))?;
+                has_run |= self.run_one(part, true).map_err(|error| shifted(error, text, part))?;
             }
         }
         if !has_run {
@@ -58,7 +59,7 @@ impl<S: Read + Write> Session<S> {
     }
 
     /// Runs one statement. Returns false if it is empty.
-    fn run_one(&mut self, sql: &str, is_among_several: bool) -> Result<bool, Trouble> {
+    fn run_one(&mut self, sql: &str, is_among_several: bool) -> Result<bool, MessageError> {
         if let Some(tag) = self.forget_prepared(sql) {
             backend::command_complete(&mut self.wire.out, tag);
             return Ok(true);
@@ -77,7 +78,7 @@ impl<S: Read + Write> Session<S> {
         Ok(true)
     }
 
-    fn run_statement(&mut self, statement: &Statement) -> Result<(), Trouble> {
+    fn run_statement(&mut self, statement: &Statement) -> Result<(), MessageError> {
         let Session { wire, connection, limits, observer, .. } = self;
         let (tag, count) = match connection.run(statement, &[])? {
             Outcome::Done(tag) => counted(tag),
@@ -111,13 +112,13 @@ fn counted(tag: CommandTag) -> (CommandTag, u64) {
 }
 
 /// Shifts the position of an error so that it counts from the start of the whole text.
-fn shifted(trouble: Trouble, text: &str, part: &str) -> Trouble {
-    let Trouble::Failure(Failure { position: Some(position), .. }) = trouble else { return trouble };
+fn shifted(error: MessageError, text: &str, part: &str) -> MessageError {
+    let MessageError::Failure(Failure { position: Some(position), .. }) = error else { return error };
     let before = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     let before = text.get(..before).map_or(0, |before| before.chars().count());
-    match trouble {
-        Trouble::Failure(failure) => {
-            Trouble::Failure(Failure { position: Some(position + before), ..failure })
+    match error {
+        MessageError::Failure(failure) => {
+            MessageError::Failure(Failure { position: Some(position + before), ..failure })
         }
         other => other,
     }

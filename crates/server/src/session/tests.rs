@@ -1,3 +1,4 @@
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +37,7 @@ impl Write for Client<'_> {
 
 /// A client whose session is ended once it has sent everything, and that updates a row when it is
 /// notified.
-struct Doomed {
+struct EndedClient {
     bytes: &'static [u8],
     entry: Arc<Entry>,
     other: Connection,
@@ -44,16 +45,16 @@ struct Doomed {
     found: Arc<OnceLock<cairn_sql::Result<u64>>>,
 }
 
-impl Read for Doomed {
+impl Read for EndedClient {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.bytes.is_empty() {
-            self.entry.doom(Doom::IdleInTransaction);
+            self.entry.request_end(EndReason::IdleInTransaction);
         }
         self.bytes.read(into)
     }
 }
 
-impl Write for Doomed {
+impl Write for EndedClient {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.windows(5).any(|word| word == b"FATAL") {
             let _ = self.found.set(self.other.execute("UPDATE t SET a = 2", &[]));
@@ -92,7 +93,7 @@ fn answers_to_many_messages_go_out_before_the_last() {
     let wire = Wire::new(Transport::Plain(client));
     let entry = Arc::clone(present.entry());
     let session = Session::new(wire, database.connect(), entry, Arc::new(Limits::default()));
-    assert!(matches!(session.serve(), End::Gone));
+    assert!(matches!(session.serve(), End::Disconnected));
     let (sent, largest) = (sent.into_inner(), largest.into_inner());
     assert!(sent > 3 << 20, "{sent} bytes");
     assert!(largest < 72 << 10, "{largest} bytes at once, of {sent}");
@@ -111,9 +112,9 @@ fn last_words_come_after_the_transaction() {
     let present = registry.enter(Arc::new(Socket::Unix(socket)), Peer::Unix, || 1).unwrap();
     let (entry, found) = (Arc::clone(present.entry()), Arc::new(OnceLock::new()));
     let bytes = message(b'Q', b"BEGIN; UPDATE t SET a = 1\0").leak();
-    let client = Doomed { bytes, entry: Arc::clone(&entry), other, found: Arc::clone(&found) };
+    let client = EndedClient { bytes, entry: Arc::clone(&entry), other, found: Arc::clone(&found) };
     let wire = Wire::new(Transport::Plain(client));
     let session = Session::new(wire, database.connect(), entry, Arc::new(Limits::default()));
-    assert!(matches!(session.serve(), End::Told(_)));
+    assert!(matches!(session.serve(), End::Failed(_)));
     assert!(matches!(found.get(), Some(Ok(1))), "{found:?}");
 }

@@ -12,7 +12,7 @@ fn binary_of(kind: &ColumnType, value: &Datum) -> Vec<u8> {
 /// by OID
 /// 0. Method: edge values of each type.
 #[test]
-fn values_go_through_binary() {
+fn values_round_trip_through_binary() {
     let values: &[(Type, &[Datum])] = &[
         (Type::Boolean, &[Datum::Boolean(true), Datum::Boolean(false)]),
         (Type::SmallInt, &[Datum::SmallInt(i16::MIN), Datum::SmallInt(7)]),
@@ -56,7 +56,7 @@ fn bytes_are_postgresqls() {
 /// Goal: decimals survive the round trip with any digits and scale. Method: powers of ten and their
 /// neighbours, at every scale.
 #[test]
-fn decimals_go_through_binary() {
+fn decimals_round_trip_through_binary() {
     for scale in 0..=38 {
         for exponent in 0..38 {
             for unscaled in

@@ -71,7 +71,7 @@ fn sizes_are_limited() {
 /// Goal: a password file that becomes invalid while the server runs admits nobody; the reason goes
 /// to the log and not to clients. Method: an invalid line.
 #[test]
-fn what_is_wrong_with_the_password_file_is_logged() {
+fn password_file_errors_are_logged() {
     let said = Arc::new(Mutex::new(Vec::new()));
     let log = {
         let said = Arc::clone(&said);

@@ -7,13 +7,13 @@
     reason = "a test program"
 )]
 
+mod cancel_and_shutdown;
 mod client;
 mod copy;
 mod cursors;
-mod depth;
-mod ending;
+mod deep_nesting;
+mod disconnected_clients;
 mod extended;
-mod killing;
 mod limits;
+mod sigkill;
 mod simple;
-mod vanishing;

@@ -2,7 +2,7 @@
 
 use super::inputs::by_run;
 use super::leveled::{falling_cost, zero_job};
-use super::{Draft, Job, Kind, Reason};
+use super::{Draft, Job, JobKind, Reason};
 use crate::options::Options;
 use crate::tree::{File, Tree};
 
@@ -45,5 +45,5 @@ pub(super) fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job>
 
 fn drop_files(tree: &Tree, files: &[&File], reason: Reason) -> Option<Job> {
     let draft = Draft { reason, inputs: by_run(tree, 0, files), output_level: 0, output_run: 0 };
-    draft.finish(tree, Kind::Drop, u64::MAX)
+    draft.finish(tree, JobKind::Drop, u64::MAX)
 }

@@ -1,7 +1,7 @@
 //! Extends the first file of a leveled compaction to its full inputs, as RocksDB's
 //! `SetupOtherInputs` does.
 
-use super::{Draft, Job, Kind, Reason};
+use super::{Draft, Job, JobKind, Reason};
 use crate::options::{CompactionPri, Options};
 use crate::tree::{File, Tree};
 
@@ -64,7 +64,7 @@ pub(super) fn complete<'t>(
         }
     }
     let is_move = lower.is_empty() && may_move(tree, options, level, &upper, output_level);
-    let kind = if is_move { Kind::Move } else { Kind::Merge };
+    let kind = if is_move { JobKind::Move } else { JobKind::Merge };
     let output_run = tree.level(output_level).runs.first().map_or(0, |run| run.id);
     let mut inputs = by_run(tree, level, &upper);
     inputs.push((output_level, output_run, lower));

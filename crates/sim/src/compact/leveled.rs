@@ -3,7 +3,7 @@
 use super::inputs::{by_run, complete, hull, overlapping, overlapping_zero};
 use super::order::order;
 use super::targets::Targets;
-use super::{Draft, Job, Kind, Reason};
+use super::{Draft, Job, JobKind, Reason};
 use crate::options::{CompactionPri, Options};
 use crate::tree::{File, Tree};
 
@@ -91,7 +91,7 @@ fn moves_from_zero(tree: &Tree, options: &Options, base: usize) -> Option<Job> {
     let output_run = tree.level(base).runs.first().map_or(0, |run| run.id);
     let inputs = by_run(tree, 0, &chosen);
     let draft = Draft { reason: Reason::LevelZero, inputs, output_level: base, output_run };
-    draft.finish(tree, Kind::Move, options.target_file_size(base, base))
+    draft.finish(tree, JobKind::Move, options.target_file_size(base, base))
 }
 
 /// Merges within level 0 when the base level is so large that merging into it would cost too much.
@@ -133,6 +133,7 @@ pub(super) fn falling_cost<'s, 't>(files: &'s [&'t File], bytes_max: u64) -> &'s
         cost = next;
         limit = at + 1;
     }
+    debug_assert!(limit <= files.len().max(1), "found {limit} of {} files", files.len());
     files.get(..limit).unwrap_or(&[])
 }
 
@@ -140,7 +141,7 @@ pub(super) fn zero_job(tree: &Tree, chosen: &[&File]) -> Option<Job> {
     let inputs = by_run(tree, 0, chosen);
     let output_run = inputs.iter().map(|(_, run, _)| *run).max()?;
     let draft = Draft { reason: Reason::WithinLevelZero, inputs, output_level: 0, output_run };
-    draft.finish(tree, Kind::Merge, u64::MAX)
+    draft.finish(tree, JobKind::Merge, u64::MAX)
 }
 
 /// Picks a job from a level to the next.

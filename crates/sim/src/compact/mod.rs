@@ -1,13 +1,12 @@
 //! Compaction picking: decides which files are merged, and when. Each compaction style has a file
 //! with a function from a tree to a job.
 //!
-//! The rules are those of RocksDB's compaction pickers and of Cairn's strategies, rewritten for
-//! sampled keys.
+//! The rules of RocksDB's compaction pickers are rewritten here for sampled keys. Those of Cairn are
+//! not: [`kv`] asks the policies that `cairn kv` itself runs.
 
-mod cairn;
 mod fifo;
 mod inputs;
-mod lazy;
+mod kv;
 mod leveled;
 mod order;
 mod targets;
@@ -19,7 +18,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use cairn::overlap_bytes_max;
+pub use cairn_lsm_policy::JobKind;
 pub use targets::Targets;
 
 use crate::options::{CompactionStyle, Engine, Options};
@@ -65,22 +64,11 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The treatment of a job's inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Merged into new files.
-    Merge,
-    /// Assigned to another level; nothing is read or written.
-    Move,
-    /// Deleted with all their entries.
-    Drop,
-}
-
 /// A compaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
     /// The treatment of the inputs.
-    pub kind: Kind,
+    pub kind: JobKind,
     /// The reason for it.
     pub reason: Reason,
     /// The input files, newest first.
@@ -95,6 +83,10 @@ pub struct Job {
     pub smallest: u32,
     /// The largest id of the inputs.
     pub largest: u32,
+    /// Keys at which an output file of Cairn must begin.
+    pub cuts: Vec<u32>,
+    /// The number of parts that Cairn splits the job into for parallel threads.
+    pub parts: usize,
 }
 
 impl Job {
@@ -119,13 +111,34 @@ struct Draft<'t> {
 }
 
 impl Draft<'_> {
+    /// Panics if the job would put newer entries below older ones.
+    fn assert_ordered(&self, kind: JobKind) {
+        for (level, run, files) in &self.inputs {
+            assert!(
+                kind == JobKind::Drop || *level <= self.output_level,
+                "found an input of level {level} for an output in level {}",
+                self.output_level
+            );
+            debug_assert!(
+                files.is_sorted_by(|a, b| a.largest < b.smallest),
+                "found files of run {run} of level {level} out of key order"
+            );
+        }
+        debug_assert!(
+            self.inputs.is_sorted_by(|a, b| (a.0, b.1) < (b.0, a.1)),
+            "found inputs out of order of age for a job because {}",
+            self.reason
+        );
+    }
+
     /// Returns the job, or `None` if an input is in use or another job writes to the same key
     /// range.
-    fn finish(mut self, tree: &Tree, kind: Kind, target_bytes: u64) -> Option<Job> {
+    fn finish(mut self, tree: &Tree, kind: JobKind, target_bytes: u64) -> Option<Job> {
         self.inputs.retain(|(_, _, files)| !files.is_empty());
         let all = || self.inputs.iter().flat_map(|(_, _, files)| files.iter());
         let smallest = all().map(|file| file.smallest).min()?;
         let largest = all().map(|file| file.largest).max()?;
+        self.assert_ordered(kind);
         let is_taken = all().any(|file| file.compacting);
         if is_taken || (self.output_level > 0 && tree.is_written(self.output_level, smallest, largest)) {
             return None;
@@ -145,6 +158,8 @@ impl Draft<'_> {
             target_bytes,
             smallest,
             largest,
+            cuts: Vec::new(),
+            parts: 1,
         })
     }
 }
@@ -156,11 +171,12 @@ pub fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job> {
         return None;
     }
     match (options.engine, options.compaction_style) {
-        (_, CompactionStyle::Fifo) => fifo::pick(tree, options, now_secs),
-        (_, CompactionStyle::LazyLeveled) => lazy::pick(tree, options),
-        (_, CompactionStyle::Universal) => universal::pick(tree, options),
+        (Engine::CairnKv, _) => kv::pick(tree, options, now_secs),
+        (Engine::Rocksdb, CompactionStyle::Fifo) => fifo::pick(tree, options, now_secs),
+        (Engine::Rocksdb, CompactionStyle::Universal) => universal::pick(tree, options),
         (Engine::Rocksdb, CompactionStyle::Leveled) => leveled::pick(tree, options, now_secs),
-        (Engine::CairnKv, CompactionStyle::Leveled) => cairn::pick(tree, options),
+        // Refused by `Options::check`.
+        (Engine::Rocksdb, CompactionStyle::LazyLeveled) => None,
     }
 }
 
@@ -169,10 +185,8 @@ pub fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job> {
 pub fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
     match (options.engine, options.compaction_style) {
         (Engine::Rocksdb, CompactionStyle::Leveled) => targets::debt_bytes(tree, options),
-        (Engine::CairnKv, CompactionStyle::Leveled) => cairn::debt_bytes(tree, options),
-        (Engine::CairnKv, CompactionStyle::LazyLeveled) => lazy::debt_bytes(tree, options),
-        (Engine::CairnKv, CompactionStyle::Universal) => universal::debt_bytes(tree, options),
-        _ => 0,
+        (Engine::CairnKv, _) => kv::debt_bytes(tree, options),
+        (Engine::Rocksdb, _) => 0,
     }
 }
 
@@ -180,7 +194,7 @@ pub fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
 pub fn level_targets(tree: &Tree, options: &Options) -> Vec<u64> {
     match (options.engine, options.compaction_style) {
         (Engine::Rocksdb, CompactionStyle::Leveled) => Targets::new(tree, options).bytes,
-        (Engine::CairnKv, CompactionStyle::Leveled) => cairn::level_targets(tree, options),
+        (Engine::CairnKv, CompactionStyle::Leveled) => kv::level_targets(tree, options),
         _ => vec![u64::MAX; tree.levels.len()],
     }
 }
@@ -191,7 +205,7 @@ pub fn base_level(tree: &Tree, options: &Options) -> usize {
         (Engine::Rocksdb, CompactionStyle::Leveled) if options.level_compaction_dynamic_level_bytes => {
             Targets::new(tree, options).base
         }
-        (Engine::CairnKv, CompactionStyle::Leveled) => cairn::base_level(tree, options),
+        (Engine::CairnKv, CompactionStyle::Leveled) => kv::base_level(tree, options),
         _ => 1.min(options.num_levels - 1),
     }
 }

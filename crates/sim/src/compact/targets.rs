@@ -77,6 +77,15 @@ impl Targets {
             *slot = target.max(base_max) as u64;
             target *= multiplier;
         }
+        debug_assert!(
+            (1..=last).contains(&base) && base <= first_used,
+            "found the base level {base} of {last}"
+        );
+        debug_assert!(
+            bytes.get(base..).is_some_and(|targets| targets.is_sorted()),
+            "found targets {bytes:?}, expected each at least that of the level above"
+        );
+        debug_assert!(unnecessary < last, "the last level is never drained");
         Targets { base, bytes, unnecessary }
     }
 

@@ -55,7 +55,7 @@ fn level_zero_waits_for_its_trigger() {
     assert_eq!(pick(&tree_of(&runs), &options, 0.0), None);
     runs.insert(3, (0, vec![file(40, 0, 99, 10 * MIB)]));
     let job = pick(&tree_of(&runs), &options, 0.0).unwrap();
-    assert_eq!((job.reason, job.output_level, job.kind), (Reason::LevelZero, 1, Kind::Merge));
+    assert_eq!((job.reason, job.output_level, job.kind), (Reason::LevelZero, 1, JobKind::Merge));
     // File 2 of level 1 does not overlap.
     assert_eq!(numbers(&job), vec![vec![50], vec![49], vec![48], vec![40], vec![1]]);
 }
@@ -96,7 +96,7 @@ fn least_overlap_goes_first() {
     let job = pick(&tree_of(&[(1, one.clone()), (2, two.clone())]), &options, 0.0).unwrap();
     assert_eq!(numbers(&job), vec![vec![3], vec![12]]);
     let job = pick(&tree_of(&[(1, one), (2, vec![file(11, 0, 30, 200 * MIB)])]), &options, 0.0).unwrap();
-    assert_eq!((numbers(&job), job.kind), (vec![vec![3]], Kind::Move));
+    assert_eq!((numbers(&job), job.kind), (vec![vec![3]], JobKind::Move));
 }
 
 /// Goal: no two compactions write to the same range of a level, and round robin does not skip a
@@ -108,7 +108,7 @@ fn no_two_jobs_write_one_range() {
     let two = vec![file(11, 0, 10, 100 * MIB), file(12, 20, 30, 90 * MIB), file(13, 41, 45, 30 * MIB)];
     let picked = |compaction_pri, output_level, smallest, largest| {
         let mut tree = tree_of(&[(1, one.clone()), (2, two.clone())]);
-        tree.running.push(crate::tree::Running { job: 1, from_level: 1, output_level, smallest, largest });
+        tree.begin(crate::tree::Running { job: 1, from_level: 1, output_level, smallest, largest });
         let options = Options { max_bytes_for_level_base: 100 * MIB, compaction_pri, ..Options::default() };
         pick(&tree, &options, 0.0).map(|job| numbers(&job)[0][0])
     };
@@ -279,7 +279,7 @@ fn fifo_drops_the_oldest() {
     let mut options = Options { compaction_style: CompactionStyle::Fifo, ..Options::default() };
     options.compaction_options_fifo.max_table_files_size = 30 * MIB;
     let job = pick(&tree_of(&zero(5)), &options, 0.0).unwrap();
-    assert_eq!(job.kind, Kind::Drop);
+    assert_eq!(job.kind, JobKind::Drop);
     assert_eq!(numbers(&job), vec![vec![47], vec![46]]);
 }
 

@@ -262,7 +262,7 @@ pub fn export_kv(options: &Options) -> Result<String> {
 
 /// Returns the settings, as `name=value`, that differ from `before` and that a file of kv options
 /// cannot hold.
-pub fn kv_beside(before: &Options, after: &Options) -> Vec<String> {
+pub fn kv_unrepresentable(before: &Options, after: &Options) -> Vec<String> {
     let written = export_kv(after).and_then(|text| import_kv(&text, "kv.json"));
     let Ok(written) = written else { return Vec::new() };
     let [before, after, written] = [before, after, &written.options].map(settings);
@@ -296,15 +296,18 @@ mod tests {
     #[test]
     fn what_a_file_cannot_hold_is_named() {
         let before = Options::cairn_kv();
-        assert_eq!(kv_beside(&before, &before), [""; 0]);
+        assert_eq!(kv_unrepresentable(&before, &before), [""; 0]);
         let mut options = Options { write_buffer_size: 8 << 20, max_background_jobs: 7, ttl: 60, ..before };
         options.kv.level_zero_runs_max = 9;
-        assert_eq!(kv_beside(&Options::default(), &options), [""; 0]);
+        assert_eq!(kv_unrepresentable(&Options::default(), &options), [""; 0]);
         (options.wal, options.kv.size_ratio) = (false, 6);
-        assert_eq!(kv_beside(&Options::cairn_kv(), &options), ["kv.size_ratio=6", "wal=false"]);
+        assert_eq!(kv_unrepresentable(&Options::cairn_kv(), &options), ["kv.size_ratio=6", "wal=false"]);
         options.compaction_style = CompactionStyle::LazyLeveled;
-        assert_eq!(kv_beside(&Options::default(), &options), ["kv.level_zero_runs_max=9", "wal=false"]);
-        assert_eq!(kv_beside(&options, &options), [""; 0]);
+        assert_eq!(
+            kv_unrepresentable(&Options::default(), &options),
+            ["kv.level_zero_runs_max=9", "wal=false"]
+        );
+        assert_eq!(kv_unrepresentable(&options, &options), [""; 0]);
     }
 
     /// Goal: exported options can be imported, for each strategy, and an empty object gives the

@@ -5,9 +5,9 @@ mod kv;
 mod measured;
 mod rocksdb;
 
-pub use kv::{export_kv, import_kv, kv_beside};
+pub use kv::{export_kv, import_kv, kv_unrepresentable};
 pub use measured::{apply_db_bench, apply_log};
-pub use rocksdb::{export_rocksdb, import_rocksdb, rocksdb_beside, rocksdb_changes, rocksdb_string};
+pub use rocksdb::{export_rocksdb, import_rocksdb, rocksdb_changes, rocksdb_string, rocksdb_unrepresentable};
 
 use crate::options::Options;
 

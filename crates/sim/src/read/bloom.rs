@@ -21,7 +21,9 @@ pub fn false_positive_rate(bits_per_key: f64) -> f64 {
     let deviation = keys.sqrt();
     let crowded = plain(LINE_BITS / (keys + deviation), probes);
     let sparse = plain(LINE_BITS / (keys - deviation).max(1.0), probes);
-    (crowded + sparse) / 2.0
+    let rate = (crowded + sparse) / 2.0;
+    debug_assert!((0.0..=1.0).contains(&rate), "found a false positive rate of {rate}");
+    rate
 }
 
 #[cfg(test)]

@@ -81,6 +81,7 @@ impl Bins {
         self.recent.into_iter().for_each(|class| self.put(class));
         let mut bins: Vec<(i64, (f64, f64))> = self.bins.into_iter().collect();
         bins.sort_unstable_by_key(|(key, _)| *key);
+        debug_assert!(bins.iter().all(|(_, (_, count))| *count > 0.0), "found a bin without blocks");
         let class = |(sum, count): (f64, f64)| BlockClass { popularity: sum / count, count };
         bins.into_iter().map(|(_, bin)| class(bin)).collect()
     }
@@ -101,12 +102,12 @@ impl CacheModel {
     ///
     /// Cost: some hundred microseconds for a thousand classes.
     pub fn new(policy: CachePolicy, classes: &[BlockClass], capacity: f64) -> CacheModel {
-        CacheModel::beside(policy, classes, &[], capacity)
+        CacheModel::shared(policy, classes, &[], capacity)
     }
 
     /// Computes the model like [`CacheModel::new`], with `others` in the same cache, whose hits are
     /// not counted. Count a block of twice the size as two.
-    pub fn beside(
+    pub fn shared(
         policy: CachePolicy,
         counted: &[BlockClass],
         others: &[BlockClass],
@@ -182,7 +183,9 @@ impl Stay {
             // The block is so popular that it never leaves.
             return Stay { held: 1.0, again: 1.0 };
         }
-        Stay { held: 1.0 - (1.0 - asked_in_back) * gap_in_front / all, again: in_front / all }
+        let held = 1.0 - (1.0 - asked_in_back) * gap_in_front / all;
+        debug_assert!((-1e-9..=1.0 + 1e-9).contains(&held), "found a block held for {held} of the time");
+        Stay { held, again: in_front / all }
     }
 
     /// ```text
@@ -206,6 +209,7 @@ impl Stay {
         if all <= 0.0 {
             return Stay { held: 1.0, again: 1.0 };
         }
+        debug_assert!(in_small >= 0.0 && in_main >= 0.0 && out >= 0.0, "found a negative time");
         Stay { held: (in_small + in_main) / all, again: in_main / all }
     }
 }
@@ -331,12 +335,12 @@ mod tests {
         for popularity in [0.002, 0.02, 0.2] {
             let others = [BlockClass { popularity, count: 300.0 }];
             for capacity in [100, 400, 1500] {
-                let model = CacheModel::beside(CachePolicy::S3Fifo, &counted, &others, f64::from(capacity));
+                let model = CacheModel::shared(CachePolicy::S3Fifo, &counted, &others, f64::from(capacity));
                 let all = [&counted[..], &others[..]].concat();
                 let all_hit = replay(&all, CachePolicy::S3Fifo, capacity as usize, 200_000, 5);
                 let asked = |classes: &[BlockClass]| sum(classes, |popularity| popularity);
                 let held = |classes: &[BlockClass], rest: &[BlockClass]| {
-                    CacheModel::beside(CachePolicy::S3Fifo, classes, rest, f64::from(capacity)).hit_rate
+                    CacheModel::shared(CachePolicy::S3Fifo, classes, rest, f64::from(capacity)).hit_rate
                         * asked(classes)
                 };
                 let parts = (held(&counted, &others) + held(&others, &counted)) / asked(&all);

@@ -14,7 +14,7 @@ use serde::Serialize;
 pub use bloom::false_positive_rate;
 pub use cache::{BlockClass, CacheModel, CachePolicy};
 pub use probes::Probes;
-pub use replay::{replay, replay_beside};
+pub use replay::{replay, replay_shared};
 
 use crate::config::Config;
 use crate::keys::KeyStream;
@@ -108,7 +108,7 @@ impl ReadModel {
         let block_bytes = cached_bytes(bytes.data * bytes.per_block);
         let capacity = data_cache_bytes(config, tree, sample) / block_bytes;
         let policy = cache_policy(&config.options);
-        let cache = CacheModel::beside(policy, &probes.classes, &probes.partitions, capacity);
+        let cache = CacheModel::shared(policy, &probes.classes, &probes.partitions, capacity);
         let entries = config.workload.reads.scan_entries as f64;
         // A scan steps over overwritten entries.
         let stale = probes.entries_total / probes.entries_live.max(1.0);
@@ -139,7 +139,7 @@ impl ReadModel {
     /// the share of hits.
     pub fn replayed_hit(&self, config: &Config, fetches: usize) -> f64 {
         let (policy, room) = (cache_policy(&config.options), self.capacity as usize);
-        replay_beside(&self.classes, &self.partitions, policy, room, fetches, config.seed)
+        replay_shared(&self.classes, &self.partitions, policy, room, fetches, config.seed)
     }
 
     /// Returns the percentiles of lookups.

@@ -16,12 +16,12 @@ pub fn replay(
     fetches: usize,
     seed: u64,
 ) -> f64 {
-    replay_beside(classes, &[], policy, capacity, fetches, seed)
+    replay_shared(classes, &[], policy, capacity, fetches, seed)
 }
 
 /// Replays like [`replay`], with `others` in the same cache, whose hits are not counted. Count a
 /// block of twice the size as two.
-pub fn replay_beside(
+pub fn replay_shared(
     counted: &[BlockClass],
     others: &[BlockClass],
     policy: CachePolicy,
@@ -41,29 +41,29 @@ pub fn replay_beside(
     }
     let mut rng = SeededRng::new(seed);
     let part = |share: f64| ((capacity as f64 * share) as usize).max(1);
-    let mut cache: Box<dyn Ask> = match policy {
+    let mut cache: Box<dyn BlockCache> = match policy {
         CachePolicy::Lru => Box::new(Segments::new(capacity, 0)),
         CachePolicy::Midpoint => Box::new(Segments::new(capacity, part(FRONT_SHARE))),
         CachePolicy::S3Fifo => Box::new(S3Fifo::new(capacity, part(1.0 - MAIN_SHARE))),
     };
-    let (mut hits, mut asked) = (0usize, 0usize);
+    let (mut hits, mut accesses) = (0usize, 0usize);
     for at in 0..2 * fetches {
         let drawn = rng.unit() * total;
         let class = sums.partition_point(|&sum| sum < drawn).min(classes.len().saturating_sub(1));
         let count = classes.get(class).map_or(1.0, |class| class.count.max(1.0));
         let block = (class as u64) << 40 | rng.below(count as u64);
-        let hit = cache.ask(block);
+        let hit = cache.access(block);
         let counts = at >= fetches && class < counted.len();
-        asked += usize::from(counts);
+        accesses += usize::from(counts);
         hits += usize::from(counts && hit);
     }
-    hits as f64 / asked.max(1) as f64
+    hits as f64 / accesses.max(1) as f64
 }
 
-/// A cache that admits every block that it is asked for.
-trait Ask {
+/// A cache that admits every block that it is accesses for.
+trait BlockCache {
     /// Accesses a block, and returns whether it was a hit.
-    fn ask(&mut self, block: u64) -> bool;
+    fn access(&mut self, block: u64) -> bool;
 }
 
 /// An LRU in two segments: blocks that were hit, and those that were not.
@@ -71,12 +71,12 @@ struct Segments {
     front: Lru,
     back: Lru,
     capacity: usize,
-    front_most: usize,
+    front_max: usize,
 }
 
 impl Segments {
-    fn new(capacity: usize, front_most: usize) -> Segments {
-        Segments { front: Lru::new(), back: Lru::new(), capacity, front_most }
+    fn new(capacity: usize, front_max: usize) -> Segments {
+        Segments { front: Lru::new(), back: Lru::new(), capacity, front_max }
     }
 
     fn make_room(&mut self) {
@@ -86,12 +86,12 @@ impl Segments {
     }
 }
 
-impl Ask for Segments {
-    fn ask(&mut self, block: u64) -> bool {
+impl BlockCache for Segments {
+    fn access(&mut self, block: u64) -> bool {
         if self.front.touch(block) {
             return true;
         }
-        if self.front_most == 0 {
+        if self.front_max == 0 {
             let hit = self.back.touch(block);
             if !hit {
                 self.make_room();
@@ -102,7 +102,7 @@ impl Ask for Segments {
         let hit = self.back.take(block);
         if hit {
             self.front.push(block);
-            if self.front.len() > self.front_most
+            if self.front.len() > self.front_max
                 && let Some(oldest) = self.front.pop()
             {
                 self.back.push(oldest);
@@ -124,11 +124,11 @@ struct S3Fifo {
     evicted: HashMap<u64, usize>,
     evictions: usize,
     capacity: usize,
-    small_most: usize,
+    small_max: usize,
 }
 
 impl S3Fifo {
-    fn new(capacity: usize, small_most: usize) -> S3Fifo {
+    fn new(capacity: usize, small_max: usize) -> S3Fifo {
         S3Fifo {
             small: VecDeque::new(),
             main: VecDeque::new(),
@@ -136,13 +136,13 @@ impl S3Fifo {
             evicted: HashMap::new(),
             evictions: 0,
             capacity,
-            small_most,
+            small_max,
         }
     }
 
     fn make_room(&mut self) {
         while self.touched.len() >= self.capacity {
-            let is_small = self.small.len() >= self.small_most || self.main.is_empty();
+            let is_small = self.small.len() >= self.small_max || self.main.is_empty();
             let queue = if is_small { &mut self.small } else { &mut self.main };
             let Some(block) = queue.pop_front() else { return };
             let Some(touched) = self.touched.get_mut(&block) else { continue };
@@ -159,8 +159,8 @@ impl S3Fifo {
     }
 }
 
-impl Ask for S3Fifo {
-    fn ask(&mut self, block: u64) -> bool {
+impl BlockCache for S3Fifo {
+    fn access(&mut self, block: u64) -> bool {
         if let Some(touched) = self.touched.get_mut(&block) {
             *touched = true;
             return true;

@@ -1,8 +1,24 @@
 //! Flows: how long work takes alone, and which resources it uses.
 
-use super::meeting::Held;
 use super::{RESOURCES, Resource, Work};
 use crate::hardware::Hardware;
+
+/// The effect of other flows on a flow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Interference {
+    /// The mean part of a core that each of its threads gets while it works: the others work only
+    /// at times.
+    pub(super) core: f64,
+    /// Seconds that it waits for bandwidth.
+    pub(super) secs: f64,
+    /// Threads of other flows that are ready to run, for each core.
+    pub(super) load: f64,
+    /// Threads of other flows that wait for files.
+    pub(super) files: f64,
+}
+
+/// No other flows.
+pub(super) const NO_INTERFERENCE: Interference = Interference { core: 1.0, secs: 0.0, load: 0.0, files: 0.0 };
 
 /// Work as a flow: how long it takes alone, and the share of each resource that it then uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,33 +48,33 @@ pub struct Flow {
     busy_secs: f64,
     /// Extra seconds that each thread waits while one other thread syncs or removes files all the
     /// time.
-    among_files_secs: f64,
+    file_contention_secs: f64,
     /// Seconds of disk time that overlaps the threads' work: the flow takes at least that long.
-    beside_secs: f64,
+    overlapped_io_secs: f64,
 }
 
 impl Flow {
-    /// Returns the speed when each thread gets `core` of a core and other flows hold it up as
-    /// `held` says.
-    pub(super) fn speed_at(&self, core: f64, held: Held) -> f64 {
-        let work = (self.thread_secs / self.core_at(core, held)).max(self.read_secs);
-        let secs = (work + self.waits(held)).max(self.beside_secs) + held.secs;
+    /// Returns the speed when each thread gets `core` of a core and other flows affect it as
+    /// `effect` says.
+    pub(super) fn speed_at(&self, core: f64, effect: Interference) -> f64 {
+        let work = (self.thread_secs / self.core_at(core, effect)).max(self.read_secs);
+        let secs = (work + self.waits(effect)).max(self.overlapped_io_secs) + effect.secs;
         (self.alone_secs / secs.max(1e-12)).min(1.0)
     }
 
     /// Returns the part of a core that each thread gets when no thread may have more than `core`.
-    pub(super) fn core_at(&self, core: f64, held: Held) -> f64 {
-        core.min(self.core_most).min(held.core)
+    pub(super) fn core_at(&self, core: f64, effect: Interference) -> f64 {
+        core.min(self.core_most).min(effect.core)
     }
 
     /// Returns the seconds for which its threads wait for files.
-    pub(super) fn waits(&self, held: Held) -> f64 {
-        self.wait_secs + self.busy_secs * held.load + self.among_files_secs * held.files
+    pub(super) fn waits(&self, effect: Interference) -> f64 {
+        self.wait_secs + self.busy_secs * effect.load + self.file_contention_secs * effect.files
     }
 
     /// Whether its waits depend on other flows.
-    pub(super) fn has_waits_by_others(&self) -> bool {
-        self.busy_secs > 0.0 || self.among_files_secs > 0.0
+    pub(super) fn waits_depend_on_others(&self) -> bool {
+        self.busy_secs > 0.0 || self.file_contention_secs > 0.0
     }
 
     /// Returns how fast the speed rises, relative to other flows, when bandwidth is short. A disk
@@ -129,7 +145,7 @@ impl Capacity {
         let cpu_secs = work.cpu_secs / threads.min(self.cores);
         let io_secs = secs[0].max(secs[1]).max(secs[2]).max(secs[3]).max(secs[5]);
         let thread_secs = work.cpu_secs / threads;
-        let (wait_secs, beside_secs) = if work.syncs > 0.0 || work.removals > 0.0 {
+        let (wait_secs, overlapped_io_secs) = if work.syncs > 0.0 || work.removals > 0.0 {
             // Each thread syncs its own files, one after another. The threads of a job work in
             // step, on parts of the same size: they reach the disk at the same time, and each waits
             // for the bytes that all have written.
@@ -142,10 +158,14 @@ impl Capacity {
         let core_most = (self.cores / threads).min(1.0);
         let by_thread = (thread_secs / core_most).max(read_secs) + wait_secs;
         let busy_secs = work.syncs * self.busy_sync_secs + work.removals * self.busy_remove_secs;
-        let among_files_secs =
+        let file_contention_secs =
             work.syncs * self.among_files_sync_secs + work.removals * self.among_files_remove_secs;
         let alone_secs = by_thread.max(io_secs).max(1e-9);
         let share = secs.map(|secs| secs / alone_secs);
+        debug_assert!(
+            share.iter().all(|share| (0.0..=1.0 + 1e-9).contains(share)),
+            "found shares of {share:?} for {work:?}"
+        );
         Flow {
             alone_secs,
             io_secs,
@@ -158,8 +178,8 @@ impl Capacity {
             read_secs,
             wait_secs,
             busy_secs,
-            among_files_secs,
-            beside_secs,
+            file_contention_secs,
+            overlapped_io_secs,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Shares disk and cores among flows that need both at the same time. Cores are shared by thread,
 //! as a scheduler does it, and bandwidth by progressive filling.
 
+mod contention;
 mod flow;
-mod meeting;
 mod share;
 #[cfg(test)]
 mod tests;

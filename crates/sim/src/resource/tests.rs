@@ -16,30 +16,30 @@ fn work_takes_the_larger_of_both() {
     let capacity = capacity();
     let io = Work { write_bytes: 1e9, cpu_secs: 0.2, threads: 1.0, ..Work::default() };
     let cpu = Work { write_bytes: 1e6, cpu_secs: 2.0, threads: 1.0, ..Work::default() };
-    let (mut speeds, mut held) = (Vec::new(), Vec::new());
+    let (mut speeds, mut limited_by) = (Vec::new(), Vec::new());
     let flow = capacity.flow(&io);
     assert!((flow.alone_secs - 1.0).abs() < 1e-9);
-    share(&[flow, flow], &mut speeds, &mut held);
-    assert!((speeds[0] - 0.5).abs() < 1e-9 && held[0] == Some(Resource::DiskWrite));
+    share(&[flow, flow], &mut speeds, &mut limited_by);
+    assert!((speeds[0] - 0.5).abs() < 1e-9 && limited_by[0] == Some(Resource::DiskWrite));
     let flow = capacity.flow(&cpu);
     assert!((flow.alone_secs - 2.0).abs() < 1e-9);
-    share(&[flow, flow], &mut speeds, &mut held);
-    assert!((speeds[1] - 1.0).abs() < 1e-9 && held[1].is_none());
+    share(&[flow, flow], &mut speeds, &mut limited_by);
+    assert!((speeds[1] - 1.0).abs() < 1e-9 && limited_by[1].is_none());
 }
 
 /// Goal: a disk gives all streams the same bandwidth, so a job that needs little runs as if alone.
 /// Method: a job that could fill the disk, next to one and to two jobs that need three tenths of
 /// it; figures by hand.
 #[test]
-fn who_asks_for_little_is_not_held_up() {
+fn small_demands_are_not_slowed_down() {
     let capacity = capacity();
-    let (mut speeds, mut held) = (Vec::new(), Vec::new());
+    let (mut speeds, mut limited_by) = (Vec::new(), Vec::new());
     let full = capacity.flow(&Work { write_bytes: 1e9, cpu_secs: 0.2, threads: 1.0, ..Work::default() });
     let light = capacity.flow(&Work { write_bytes: 3e8, cpu_secs: 1.0, threads: 1.0, ..Work::default() });
-    share(&[full, light], &mut speeds, &mut held);
+    share(&[full, light], &mut speeds, &mut limited_by);
     assert!((speeds[0] - 0.7).abs() < 1e-6 && (speeds[1] - 1.0).abs() < 1e-6, "{speeds:?}");
-    assert_eq!(held, [Some(Resource::DiskWrite), None]);
-    share(&[full, light, light], &mut speeds, &mut held);
+    assert_eq!(limited_by, [Some(Resource::DiskWrite), None]);
+    share(&[full, light, light], &mut speeds, &mut limited_by);
     assert!((speeds[0] - 0.4).abs() < 0.05 && speeds[1] > 0.9, "{speeds:?}");
 }
 
@@ -63,17 +63,17 @@ fn a_wait_for_the_disk_comes_on_top() {
 #[test]
 fn threads_share_cores_evenly() {
     let capacity = capacity();
-    let (mut speeds, mut held) = (Vec::new(), Vec::new());
+    let (mut speeds, mut limited_by) = (Vec::new(), Vec::new());
     let work = |cpu_secs, threads| capacity.flow(&Work { cpu_secs, threads, ..Work::default() });
-    share(&[work(2.0, 4.0), work(1.0, 1.0), work(1.0, 1.0)], &mut speeds, &mut held);
+    share(&[work(2.0, 4.0), work(1.0, 1.0), work(1.0, 1.0)], &mut speeds, &mut limited_by);
     let cores = [2.0 * speeds[0], speeds[1], speeds[2]];
     for (found, expected) in cores.iter().zip([4.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0]) {
         assert!((found - expected).abs() < 1e-9, "{cores:?}");
     }
     let light = capacity.flow_per_second(&Work { cpu_secs: 0.2, threads: 1.0, ..Work::default() });
-    share(&[light, work(1.0, 1.0), work(1.0, 1.0)], &mut speeds, &mut held);
+    share(&[light, work(1.0, 1.0), work(1.0, 1.0)], &mut speeds, &mut limited_by);
     assert!((speeds[0] - 1.0).abs() < 1e-9 && (speeds[1] - 0.9).abs() < 1e-9, "{speeds:?}");
-    assert_eq!(held, [None, Some(Resource::Cpu), Some(Resource::Cpu)]);
+    assert_eq!(limited_by, [None, Some(Resource::Cpu), Some(Resource::Cpu)]);
 }
 
 /// Goal: contention for cores does not stretch the waits of a flow, and syncs take longer when
@@ -89,8 +89,8 @@ fn waits_are_not_stretched_and_busy_cores_lengthen_syncs() {
         hardware.disk.busy_sync_us = busy_us;
         let capacity = Capacity::new(&hardware, 0);
         let flows = [capacity.flow(&merge), capacity.flow(&flush)];
-        let (mut speeds, mut held) = (Vec::new(), Vec::new());
-        share(&flows, &mut speeds, &mut held);
+        let (mut speeds, mut limited_by) = (Vec::new(), Vec::new());
+        share(&flows, &mut speeds, &mut limited_by);
         // When the flush works, each of the five threads has two fifths of a core. It waits next to
         // two threads a core.
         let works = 0.005 / 0.4;
@@ -106,8 +106,8 @@ fn waits_are_not_stretched_and_busy_cores_lengthen_syncs() {
     let one = Work { cpu_secs: 1.0, threads: 1.0, ..Work::default() };
     let capacity = Capacity::new(&hardware, 0);
     let flows = [capacity.flow(&one), capacity.flow(&flush)];
-    let (mut speeds, mut held) = (Vec::new(), Vec::new());
-    share(&flows, &mut speeds, &mut held);
+    let (mut speeds, mut limited_by) = (Vec::new(), Vec::new());
+    share(&flows, &mut speeds, &mut limited_by);
     assert!(
         (0.008 / speeds[1] - (0.008 + 3.0 * 500e-6 * 0.5)).abs() < 1e-5 && speeds[0] == 1.0,
         "{speeds:?}"
@@ -152,16 +152,16 @@ fn files_of_others_are_waited_for() {
     (disk.among_files_sync_us, disk.among_files_remove_us) = (2000.0, 1000.0);
     let capacity = Capacity::new(&hardware, 0);
     let files = capacity.flow(&Work { syncs: 10.0, removals: 4.0, threads: 1.0, ..Work::default() });
-    let (mut speeds, mut held) = (Vec::new(), Vec::new());
-    share(&[files, files], &mut speeds, &mut held);
+    let (mut speeds, mut limited_by) = (Vec::new(), Vec::new());
+    share(&[files, files], &mut speeds, &mut limited_by);
     assert!((0.012 / speeds[0] - (0.012 + 0.024)).abs() < 1e-4 && speeds[0] == speeds[1], "{speeds:?}");
     let busy = capacity.flow(&Work { cpu_secs: 1.0, threads: 1.0, ..Work::default() });
-    share(&[files, busy], &mut speeds, &mut held);
+    share(&[files, busy], &mut speeds, &mut limited_by);
     assert!((speeds[0] - 1.0).abs() < 1e-3, "{speeds:?}");
     // Four threads of one job wait at the same time: a flow next to them waits for each of them.
     let four = capacity.flow(&Work { syncs: 10.0, threads: 4.0, ..Work::default() });
     let one = capacity.flow(&Work { syncs: 10.0, threads: 1.0, ..Work::default() });
-    share(&[four, one], &mut speeds, &mut held);
+    share(&[four, one], &mut speeds, &mut limited_by);
     assert!((0.010 / speeds[0] - (0.010 + 0.020)).abs() < 1e-4, "{speeds:?}");
     assert!((0.010 / speeds[1] - (0.010 + 4.0 * 0.020)).abs() < 1e-3, "{speeds:?}");
 }
@@ -181,17 +181,17 @@ proptest! {
             let threads = f64::from(threads);
             capacity.flow(&Work { read_bytes, write_bytes, cpu_secs, threads, ..Work::default() })
         }).collect();
-        let (mut speeds, mut held) = (Vec::new(), Vec::new());
-        let used = share(&flows, &mut speeds, &mut held);
+        let (mut speeds, mut limited_by) = (Vec::new(), Vec::new());
+        let used = share(&flows, &mut speeds, &mut limited_by);
         for (at, used) in used.iter().enumerate() {
             prop_assert!(*used <= 1.0 + 1e-6);
             let sum: f64 = flows.iter().zip(&speeds).map(|(flow, speed)| flow.share[at] * speed).sum();
             prop_assert!((sum - used).abs() < 1e-6);
         }
-        for (speed, held) in speeds.iter().zip(&held) {
+        for (speed, limit) in speeds.iter().zip(&limited_by) {
             prop_assert!(*speed > 0.0 && *speed <= 1.0 + 1e-9);
-            prop_assert!(held.is_none() == (*speed > 1.0 - 1e-9));
-            if let Some(resource) = held {
+            prop_assert!(limit.is_none() == (*speed > 1.0 - 1e-9));
+            if let Some(resource) = limit {
                 // The rounds that reconcile cores and disk stop at an approximation.
                 prop_assert!(used[*resource as usize] > 1.0 - 1e-3);
             }

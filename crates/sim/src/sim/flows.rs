@@ -31,10 +31,10 @@ fn log_sync_us(config: &Config) -> f64 {
 
 /// Results of the last division of resources, kept from event to event.
 #[derive(Debug, Clone)]
-pub(super) struct Scratch {
+pub(super) struct ResourceShares {
     flows: Vec<Flow>,
     speeds: Vec<f64>,
-    held: Vec<Option<Resource>>,
+    limited_by: Vec<Option<Resource>>,
     /// Utilization of resources.
     pub(super) used: [f64; RESOURCES],
     pub(super) bottleneck: Bottleneck,
@@ -47,12 +47,12 @@ pub(super) struct Scratch {
     are_levels_known: bool,
 }
 
-impl Default for Scratch {
+impl Default for ResourceShares {
     fn default() -> Self {
-        Scratch {
+        ResourceShares {
             flows: Vec::new(),
             speeds: Vec::new(),
-            held: Vec::new(),
+            limited_by: Vec::new(),
             used: [0.0; RESOURCES],
             bottleneck: Bottleneck::Nothing,
             asleep: 0.0,
@@ -63,7 +63,7 @@ impl Default for Scratch {
     }
 }
 
-impl Scratch {
+impl ResourceShares {
     /// Returns the speed of a job, by its index.
     pub(super) fn speed(&self, at: usize) -> f64 {
         self.speeds.get(at).copied().unwrap_or(0.0)
@@ -99,25 +99,30 @@ impl Simulation {
     /// a second.
     pub(super) fn share_resources(&mut self) -> f64 {
         let wanted = if self.backlog > 0.0 { f64::INFINITY } else { self.traffic.bytes_per_sec };
-        let (rate, limit, able) = self.writer_rate(wanted);
-        self.flow.flows.clear();
-        self.flow.flows.extend(self.active.iter().map(|job| job.flow));
+        let (rate, limit, unlimited) = self.writer_rate(wanted);
+        self.shares.flows.clear();
+        self.shares.flows.extend(self.active.iter().map(|job| job.flow));
         let writer = (rate > 0.0).then(|| self.writer_flow(rate));
-        self.flow.flows.extend(writer);
+        self.shares.flows.extend(writer);
         if let Some(flow) = self.reader_flow() {
-            self.flow.flows.push(flow);
+            self.shares.flows.push(flow);
         }
-        let flow = &mut self.flow;
-        flow.used = share(&flow.flows, &mut flow.speeds, &mut flow.held);
+        let shares = &mut self.shares;
+        shares.used = share(&shares.flows, &mut shares.speeds, &mut shares.limited_by);
         let at = self.active.len();
-        let speed = if writer.is_some() { flow.speeds.get(at).copied().unwrap_or(0.0) } else { 0.0 };
+        let speed = if writer.is_some() { shares.speeds.get(at).copied().unwrap_or(0.0) } else { 0.0 };
         let accepted = rate * speed;
-        let held_writer = flow.held.get(at).copied().flatten().filter(|_| writer.is_some());
-        let held_job = flow.held.iter().take(at).copied().flatten().next();
+        debug_assert!(
+            rate >= 0.0 && rate <= unlimited * (1.0 + 1e-9),
+            "found writers at {rate} of {unlimited}"
+        );
+        let held_writer = shares.limited_by.get(at).copied().flatten().filter(|_| writer.is_some());
+        let held_job = shares.limited_by.iter().take(at).copied().flatten().next();
         let is_behind = wanted > accepted * (1.0 + 1e-9);
         let is_delay_felt = is_behind && limit == Limit::Delay && held_writer.is_none();
-        flow.asleep = if is_delay_felt { 1.0 - accepted / able } else { 0.0 };
-        flow.bottleneck = match (is_behind, held_writer, limit) {
+        shares.asleep = if is_delay_felt { 1.0 - accepted / unlimited } else { 0.0 };
+        debug_assert!((0.0..=1.0).contains(&shares.asleep), "found writers asleep for {}", shares.asleep);
+        shares.bottleneck = match (is_behind, held_writer, limit) {
             (true, Some(resource), _) => Bottleneck::Resource(resource),
             (true, None, Limit::Stop | Limit::Delay) => match self.controller.stall.cause() {
                 Some(cause) => Bottleneck::Stall(cause),
@@ -127,7 +132,7 @@ impl Simulation {
             _ => held_job.map_or(Bottleneck::Nothing, Bottleneck::Resource),
         };
         let put_us = self.config.hardware.cpu.put_us;
-        flow.put_secs = (put_us / speed.clamp(0.01, 1.0) + log_sync_us(&self.config)) * 1e-6;
+        shares.put_secs = (put_us / speed.clamp(0.01, 1.0) + log_sync_us(&self.config)) * 1e-6;
         accepted
     }
 
@@ -136,32 +141,33 @@ impl Simulation {
     fn writer_rate(&self, wanted: f64) -> (f64, Limit, f64) {
         let hardware = &self.config.hardware;
         let secs = (hardware.cpu.put_us + log_sync_us(&self.config)) * 1e-6;
-        let able = hardware.cpu.writers * self.config.write_bytes() / secs;
-        let (mut rate, mut limit) = (wanted.min(able), Limit::Writers);
+        let unlimited = hardware.cpu.writers * self.config.write_bytes() / secs;
+        let (mut rate, mut limit) = (wanted.min(unlimited), Limit::Writers);
         match self.controller.stall {
             Stall::None => {}
             Stall::Stopped(_) => (rate, limit) = (0.0, Limit::Stop),
             Stall::Delayed(_) => {
                 let delayed = match self.config.options.engine {
                     Engine::Rocksdb => self.controller.delayed_rate,
-                    Engine::CairnKv => self.cairn_delayed_rate(able),
+                    Engine::CairnKv => self.cairn_delayed_rate(unlimited),
                 };
                 if delayed < rate {
                     (rate, limit) = (delayed, Limit::Delay);
                 }
             }
         }
-        (rate, limit, able)
+        (rate, limit, unlimited)
     }
 
     /// A delayed writer of Cairn sleeps for each byte in addition to writing it. It sleeps once it
     /// owes enough, and does not credit the time by which a sleep was too long. RocksDB's writers
     /// go by the time that has passed.
-    fn cairn_delayed_rate(&self, able: f64) -> f64 {
+    fn cairn_delayed_rate(&self, unlimited: f64) -> f64 {
         let rate = self.controller.delayed_rate;
+        debug_assert!(rate > 0.0, "found delayed writers at a rate of {rate}");
         let owed_secs = CAIRN_SLEEP_SECS.max(self.config.write_bytes() / rate);
         let too_long = 1.0 + self.config.hardware.cpu.sleep_extra_us * 1e-6 / owed_secs;
-        1.0 / (too_long / rate + 1.0 / able)
+        1.0 / (too_long / rate + 1.0 / unlimited)
     }
 
     /// Returns the shortest sleep of a delayed writer. Shorter delays are collected into one sleep,

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::Simulation;
-use crate::compact::{self, Job, Kind, Reason};
+use crate::compact::{self, Job, JobKind, Reason};
 use crate::merge::{Pieces, union};
 use crate::options::{CompactionStyle, Engine};
 use crate::output::Output;
@@ -15,7 +15,7 @@ use crate::tree::{Entry, File, Input};
 #[derive(Debug, Clone)]
 pub struct Active {
     pub(super) id: u64,
-    pub(super) what: What,
+    pub(super) task: Task,
     pub(super) outputs: Vec<File>,
     /// The share of work left: 1 at the start, 0 at the end.
     pub(super) left: f64,
@@ -41,9 +41,9 @@ fn syncs(files: usize) -> f64 {
     files as f64 + 2.0
 }
 
-/// The kind of a running job.
+/// The work of a running job.
 #[derive(Debug, Clone)]
-pub(super) enum What {
+pub(super) enum Task {
     /// A flush of the `memtables` oldest memtables.
     Flush { user_bytes: f64, memtables: usize },
     /// A merge.
@@ -81,13 +81,13 @@ pub struct JobView {
 impl Active {
     /// Returns the job for display, or `None` for a job that does not change the tree.
     pub(super) fn view(&self) -> Option<JobView> {
-        let (from, to, reason, inputs) = match &self.what {
-            What::Flush { .. } => (None, 0, None, Vec::new()),
-            What::Compaction(job) => {
+        let (from, to, reason, inputs) = match &self.task {
+            Task::Flush { .. } => (None, 0, None, Vec::new()),
+            Task::Compaction(job) => {
                 let inputs = job.inputs.iter().flat_map(|input| input.files.iter().copied()).collect();
                 (job.inputs.first().map(|input| input.level), job.output_level, Some(job.reason), inputs)
             }
-            What::Removal => return None,
+            Task::Removal => return None,
         };
         let text = match (from, reason) {
             (Some(from), Some(reason)) => format!("level {from} to {to}: {reason}"),
@@ -108,7 +108,7 @@ impl Active {
     }
 
     pub(super) fn is_flush(&self) -> bool {
-        matches!(self.what, What::Flush { .. })
+        matches!(self.task, Task::Flush { .. })
     }
 }
 
@@ -120,6 +120,7 @@ impl Simulation {
             Engine::Rocksdb => {
                 let flushes = (jobs / 4).max(1);
                 let compactions = jobs.saturating_sub(flushes).max(1);
+                debug_assert!(flushes >= 1 && compactions >= 1, "each kind of job can run");
                 (flushes, if self.controller.is_under_pressure { compactions } else { 1 })
             }
             // One flush for each keyspace at a time; one thread is reserved for it.
@@ -135,11 +136,11 @@ impl Simulation {
         // finitely many can follow each other.
         while self.active.len() - self.active.iter().filter(|job| job.is_flush()).count() < compactions {
             let Some(job) = compact::pick(&self.tree, &self.config.options, self.now) else { break };
-            if job.kind == Kind::Merge {
+            if job.kind == JobKind::Merge {
                 self.start_compaction(job);
             } else {
-                self.apply_at_once(job);
-                self.look_at_pressure();
+                self.apply_manifest_change(job);
+                self.update_write_controller();
             }
         }
     }
@@ -162,6 +163,7 @@ impl Simulation {
             // Newest first.
             lists.insert(0, std::mem::take(&mut sealed.entries));
         }
+        debug_assert_eq!(lists.len(), waiting, "a flush takes all memtables that wait");
         let entries = match lists.as_mut_slice() {
             [only] => std::mem::take(only),
             several => {
@@ -184,8 +186,8 @@ impl Simulation {
         };
         let syncs = syncs(outputs.len());
         let work = Work { write_bytes, limited_bytes, cpu_secs, threads: 1.0, syncs, ..Work::default() };
-        let what = What::Flush { user_bytes, memtables: waiting };
-        self.activate(what, outputs, &work, 0.0);
+        let task = Task::Flush { user_bytes, memtables: waiting };
+        self.activate(task, outputs, &work, 0.0);
         true
     }
 
@@ -198,14 +200,18 @@ impl Simulation {
     }
 
     fn start_compaction(&mut self, job: Job) {
+        debug_assert!(
+            job.inputs.iter().flat_map(|input| self.tree.files_of(input)).all(|file| !file.compacting),
+            "found an input that another job reads"
+        );
         self.expire();
         let output = self.builder.merge(&self.config, &self.tree, &job);
         let work = self.compaction_work(&job, &output);
         self.tree.mark(&job.inputs, true);
-        self.tree.running.push(job.running(self.next_job));
+        self.tree.begin(job.running(self.next_job));
         output.expired.iter().for_each(|entry| self.live.expired(*entry));
         let dropped = output.dropped as f64 * self.sample as f64;
-        self.activate(What::Compaction(job), output.files, &work, dropped);
+        self.activate(Task::Compaction(job), output.files, &work, dropped);
     }
 
     fn compaction_work(&self, job: &Job, output: &Output) -> Work {
@@ -222,9 +228,7 @@ impl Simulation {
         cpu_secs += output.decompressed_bytes / (codec.decompress_mb_per_sec.min(1e6) * 1e6);
         let from_zero = job.inputs.first().is_some_and(|input| input.level == 0);
         let most = match options.engine {
-            // Cairn splits a job at the file boundaries of the input with the most files, so runs
-            // of one file each are merged by one thread.
-            Engine::CairnKv => job.inputs.iter().map(|input| input.files.len()).max().unwrap_or(1),
+            Engine::CairnKv => job.parts,
             Engine::Rocksdb
                 if (from_zero && job.output_level > 0)
                     || options.compaction_style == CompactionStyle::Universal =>
@@ -234,6 +238,8 @@ impl Simulation {
             Engine::Rocksdb => 1,
         };
         let parts = options.max_subcompactions.min(most);
+        debug_assert!(parts >= 1, "a job has at least one thread");
+        debug_assert!((0.0..=1.0).contains(&dropped), "found the share {dropped} of dropped entries");
         let read_bytes = output.read_bytes as f64 * (1.0 - hardware.page_cache_hit);
         let write_bytes = output.write_bytes as f64;
         let limited_bytes = self.limited(write_bytes);
@@ -252,19 +258,25 @@ impl Simulation {
         let removals = files as f64;
         let work = Work { threads: 1.0, removals, ..Work::default() };
         if self.config.hardware.disk.remove_latency_us > 0.0 {
-            self.activate(What::Removal, Vec::new(), &work, 0.0);
+            self.activate(Task::Removal, Vec::new(), &work, 0.0);
         }
     }
 
-    fn activate(&mut self, what: What, outputs: Vec<File>, work: &Work, dropped: f64) {
+    fn activate(&mut self, task: Task, outputs: Vec<File>, work: &Work, dropped: f64) {
         let flow = self.capacity.flow(work);
-        let read_bytes = match &what {
-            What::Flush { .. } | What::Removal => 0.0,
-            What::Compaction(job) => self.input_bytes(&job.inputs) as f64,
+        let read_bytes = match &task {
+            Task::Flush { .. } | Task::Removal => 0.0,
+            Task::Compaction(job) => self.input_bytes(&job.inputs) as f64,
         };
+        debug_assert!(
+            flow.alone_secs > 0.0 && flow.alone_secs.is_finite(),
+            "found a job of {} s",
+            flow.alone_secs
+        );
+        debug_assert!(self.active.iter().all(|job| job.id < self.next_job), "found a job number in use");
         self.active.push(Active {
             id: self.next_job,
-            what,
+            task,
             outputs,
             left: 1.0,
             flow,
@@ -283,18 +295,20 @@ impl Simulation {
     /// Advances all jobs by some seconds at their speeds.
     pub(super) fn run_jobs(&mut self, secs: f64) {
         for (at, job) in self.active.iter_mut().enumerate() {
-            let done = (self.flow.speed(at) * secs / job.flow.alone_secs).min(job.left);
+            let done = (self.shares.speed(at) * secs / job.flow.alone_secs).min(job.left);
+            debug_assert!(done > -1e-9, "found a job that runs back by {done}");
             job.left -= done;
+            debug_assert!((0.0..=1.0).contains(&job.left), "found {} of a job left", job.left);
             if job.left < 1e-9 {
                 job.left = 0.0;
             }
-            match job.what {
-                What::Flush { .. } => self.since.flush_bytes += done * job.write_bytes,
-                What::Compaction(_) => {
+            match job.task {
+                Task::Flush { .. } => self.since.flush_bytes += done * job.write_bytes,
+                Task::Compaction(_) => {
                     self.since.write_bytes += done * job.write_bytes;
                     self.since.read_bytes += done * job.read_bytes;
                 }
-                What::Removal => {}
+                Task::Removal => {}
             }
         }
     }
@@ -304,9 +318,9 @@ impl Simulation {
         let mut has_changed = false;
         while let Some(at) = self.active.iter().position(|job| job.left <= 0.0) {
             let job = self.active.remove(at);
-            has_changed |= !matches!(job.what, What::Removal);
-            match job.what {
-                What::Flush { user_bytes, memtables } => {
+            has_changed |= !matches!(job.task, Task::Removal);
+            match job.task {
+                Task::Flush { user_bytes, memtables } => {
                     let secs = (self.now - job.started_secs).max(1e-9);
                     let speed = user_bytes / secs;
                     let before = self.flush_speed;
@@ -314,24 +328,24 @@ impl Simulation {
                     self.flushed.push(Flushed { job: job.id, files: job.outputs, memtables });
                     self.install_flushed();
                 }
-                What::Compaction(what) => {
+                Task::Compaction(compaction) => {
                     let is_cpu_bound = job.flow.cpu_secs > job.flow.io_secs;
                     self.counters.cpu_bound_jobs += u64::from(is_cpu_bound);
                     self.counters.io_bound_jobs += u64::from(!is_cpu_bound);
                     self.counters.dropped_entries += job.dropped;
-                    self.tree.running.retain(|running| running.job != job.id);
-                    let files = what.inputs.iter().map(|input| input.files.len()).sum();
-                    self.install_compaction(&what, job.outputs);
+                    self.tree.end(job.id);
+                    let files = compaction.inputs.iter().map(|input| input.files.len()).sum();
+                    self.install_compaction(&compaction, job.outputs);
                     self.start_removal(files);
                 }
-                What::Removal => {}
+                Task::Removal => {}
             }
         }
         // RocksDB adjusts the delayed rate at each new version of the tree, and takes an unchanged
         // debt as one that does not shrink. A finished removal frees a thread but makes no new
         // version.
         if has_changed {
-            self.look_at_pressure();
+            self.update_write_controller();
         }
         self.is_dirty = true;
     }
@@ -349,6 +363,10 @@ impl Simulation {
 
     /// Installs a flush: removes the oldest memtables and adds their file to level 0.
     pub(super) fn install_flush(&mut self, outputs: Vec<File>, memtables: usize) {
+        debug_assert!(
+            memtables <= self.sealed.len(),
+            "found a flush of {memtables} memtables, more than wait"
+        );
         self.sealed.drain(..memtables.min(self.sealed.len()));
         self.counters.flushes += 1;
         for file in outputs {
@@ -356,39 +374,50 @@ impl Simulation {
             // The sequence number of the newest write grows from flush to flush, so it can identify
             // the run.
             let run = file.seqs.1;
+            debug_assert!(
+                self.tree.level(0).runs.first().is_none_or(|newest| newest.id < run),
+                "found a flush of writes up to {run}, which is older than level 0"
+            );
             self.tree.add(0, run, vec![file]);
         }
-        self.flow.forget_levels();
+        self.shares.forget_levels();
     }
 
     /// Installs a compaction: replaces its inputs by its outputs.
     pub(super) fn install_compaction(&mut self, job: &Job, outputs: Vec<File>) {
         let bytes: u64 = outputs.iter().map(|file| file.bytes).sum();
-        self.note_turn(job);
+        self.advance_cursor(job);
+        debug_assert!(job.kind == JobKind::Merge, "only merges have outputs");
         let removed = self.tree.replace(&job.inputs, job.output_level, job.output_run, outputs);
         self.counters.compact_read_bytes += removed.iter().map(|file| file.bytes).sum::<u64>();
+        debug_assert_eq!(
+            removed.len(),
+            job.inputs.iter().map(|input| input.files.len()).sum::<usize>(),
+            "a compaction removes all of its inputs"
+        );
         self.counters.compact_write_bytes += bytes;
         self.counters.compactions += 1;
         *self.counters.reasons.entry(job.reason).or_default() += 1;
         if let Some(slot) = self.written_to.get_mut(job.output_level) {
             *slot += bytes;
         }
-        self.flow.forget_levels();
+        self.shares.forget_levels();
     }
 
     /// Advances the round-robin cursor past files that went down because their level was too large.
-    fn note_turn(&mut self, job: &Job) {
+    fn advance_cursor(&mut self, job: &Job) {
         if let (Reason::LevelSize, Some(input)) = (job.reason, job.inputs.first().filter(|it| it.level > 0)) {
             self.tree.pass(input);
         }
     }
 
     /// Applies a move or a drop, which changes only the manifest.
-    pub(super) fn apply_at_once(&mut self, job: Job) {
-        self.note_turn(&job);
+    pub(super) fn apply_manifest_change(&mut self, job: Job) {
+        debug_assert!(job.kind != JobKind::Merge, "a merge takes time");
+        self.advance_cursor(&job);
         let mut files = self.tree.remove(&job.inputs);
         *self.counters.reasons.entry(job.reason).or_default() += 1;
-        if job.kind == Kind::Move {
+        if job.kind == JobKind::Move {
             self.counters.moves += 1;
             files.sort_by_key(|file| file.smallest);
             files.iter_mut().for_each(|file| file.compacting = false);
@@ -402,7 +431,7 @@ impl Simulation {
                 }
             }
         }
-        self.flow.forget_levels();
+        self.shares.forget_levels();
     }
 
     /// Whether a file of the tree, a memtable that waits for its flush, or a flush that is not

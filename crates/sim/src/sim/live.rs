@@ -45,6 +45,7 @@ impl Live {
             *word &= !bit;
             self.count -= 1;
         }
+        debug_assert!(self.count <= 64 * self.bits.len() as u64, "found {} keys live", self.count);
     }
 
     /// Returns the number of sampled keys that are live.

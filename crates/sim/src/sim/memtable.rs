@@ -6,10 +6,6 @@ use crate::options::Engine;
 use crate::read::meta_bytes;
 use crate::tree::Entry;
 
-/// Overhead of an entry in a memtable: sequence number, two lengths, and a skip list node with 1.33
-/// pointers on average, aligned.
-const NODE_BYTES: f64 = 8.0 + 3.0 + 8.0 * 1.33 + 4.0;
-
 /// A full memtable.
 #[derive(Debug, Clone)]
 pub(super) struct Sealed {
@@ -17,24 +13,6 @@ pub(super) struct Sealed {
     /// Real entries, including overwritten ones.
     pub(super) writes: f64,
     pub(super) is_flushing: bool,
-}
-
-/// An arena block has at most this many bytes, and at most this fraction of the write buffer.
-const ARENA_BLOCK_BYTES: u64 = 1 << 20;
-const ARENA_BLOCKS: u64 = 8;
-
-/// The share of the last arena block that is still free when RocksDB calls a memtable full.
-const ARENA_LEFT: f64 = 0.25;
-
-/// Returns the user bytes that fit into a memtable.
-pub(super) fn capacity(config: &Config) -> f64 {
-    let write = config.write_bytes();
-    let bytes = config.options.write_buffer_size;
-    let left = match config.options.engine {
-        Engine::Rocksdb => ARENA_LEFT * ARENA_BLOCK_BYTES.min(bytes / ARENA_BLOCKS) as f64,
-        Engine::CairnKv => 0.0,
-    };
-    (bytes as f64 - left) * write / (write + NODE_BYTES)
 }
 
 /// Whether merges drop expired entries, as Cairn's do.
@@ -45,12 +23,14 @@ pub(super) fn expires(config: &Config) -> bool {
 impl Simulation {
     /// Seals the active memtable.
     pub(super) fn seal(&mut self) {
+        debug_assert!(self.filled >= 0.0, "found a memtable of {} bytes", self.filled);
         let writes = self.filled / self.config.write_bytes();
         self.filled = 0.0;
         // Draws whole sampled writes; the fraction is carried over.
         self.drawn += writes / self.sample as f64;
         let count = self.drawn.floor();
         self.drawn -= count;
+        debug_assert!((0.0..1.0).contains(&self.drawn), "found {} of a write carried over", self.drawn);
         let entries = self.draw(count as usize);
         if expires(&self.config) {
             self.births.push_back((self.last_seq, self.now));
@@ -69,6 +49,8 @@ impl Simulation {
         }
         order.sort_unstable();
         let entries = self.newest(&order);
+        debug_assert!(entries.is_sorted_by(|a, b| a.id() < b.id()), "found a key twice in a memtable");
+        debug_assert!(entries.len() <= count, "found {} entries of {count} writes", entries.len());
         self.last_seq += count as u64;
         entries
     }
@@ -117,28 +99,5 @@ impl Simulation {
     /// Returns the bytes of filters and indexes of all files, which stay in memory.
     pub(super) fn meta_memory(&self) -> f64 {
         meta_bytes(&self.config, &self.tree, self.sample)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Goal: a tombstone takes the space of its key but of no value. Method: the capacity for puts,
-    /// for deletes, and for half of each, against figures by hand.
-    #[test]
-    fn tombstones_have_no_value() {
-        let mut config = Config::default();
-        config.options.write_buffer_size = 64 << 20;
-        config.options.engine = Engine::CairnKv;
-        let mut writes = |deletes: f64| {
-            config.workload.deletes = deletes;
-            capacity(&config) / config.write_bytes()
-        };
-        for (deletes, bytes) in [(0.0, 1016.0), (1.0, 16.0), (0.5, 516.0)] {
-            let expected = f64::from(64 << 20) / (bytes + NODE_BYTES);
-            let found = writes(deletes);
-            assert!((found / expected - 1.0).abs() < 1e-9, "{deletes}: {found} {expected}");
-        }
     }
 }

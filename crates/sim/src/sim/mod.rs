@@ -36,8 +36,7 @@ pub use jobs::JobView;
 use jobs::{Active, Flushed};
 use live::Live;
 use memtable::Sealed;
-pub(crate) use paced::writes_at_once;
-pub use paced::{is_read_moment, preload_order, writes_per_flush};
+pub use paced::{is_read_moment, preload_order};
 
 /// The most events of a run.
 const EVENTS_MAX: u64 = 50_000_000;
@@ -104,7 +103,7 @@ pub struct Simulation {
     /// The sums that went into the last point.
     of_last_point: SincePoint,
     next_point: f64,
-    flow: flows::Scratch,
+    shares: flows::ResourceShares,
 }
 
 /// Sums since the last point of the series.
@@ -131,8 +130,8 @@ impl SincePoint {
         self.read_bytes += later.read_bytes;
         self.stalled += later.stalled;
         self.used.iter_mut().zip(later.used).for_each(|(sum, used)| *sum += used);
-        for (what, secs) in &later.bottlenecks {
-            *self.bottlenecks.entry(*what).or_default() += secs;
+        for (bottleneck, secs) in &later.bottlenecks {
+            *self.bottlenecks.entry(*bottleneck).or_default() += secs;
         }
         self.put.merge(&later.put);
     }
@@ -150,6 +149,7 @@ impl Simulation {
         let writes =
             WriteStream::new(&workload.distribution, workload.keys, sample, workload.deletes, config.seed);
         let ids = writes.keys().ids();
+        assert!((1..=crate::keys::IDS_MAX).contains(&ids), "found {ids} ids of a checked configuration");
         let mut simulation = Simulation {
             sample,
             tree: Tree::new(config.options.num_levels),
@@ -161,7 +161,7 @@ impl Simulation {
             traffic: TrafficClock::new(&config.workload.traffic, config.seed),
             now: 0.0,
             filled: 0.0,
-            memtable_bytes: memtable::capacity(config),
+            memtable_bytes: crate::config::memtable_user_bytes(config),
             drawn: 0.0,
             sealed: VecDeque::new(),
             active: Vec::new(),
@@ -194,7 +194,7 @@ impl Simulation {
             since: SincePoint::default(),
             of_last_point: SincePoint::default(),
             next_point: 0.0,
-            flow: flows::Scratch::default(),
+            shares: flows::ResourceShares::default(),
             config: config.clone(),
         };
         simulation.fill();
@@ -302,7 +302,7 @@ impl Simulation {
             Event::Job => self.end_jobs(),
             Event::MemtableFull => {
                 self.seal();
-                self.look_at_pressure();
+                self.update_write_controller();
             }
             Event::Traffic => self.traffic.advance(),
             Event::BacklogGone => self.backlog = 0.0,
@@ -327,7 +327,7 @@ impl Simulation {
                 best = (secs.max(0.0), event);
             }
         };
-        if let Some(secs) = self.flow.first_job_end(&self.active) {
+        if let Some(secs) = self.shares.first_job_end(&self.active) {
             look(secs, Event::Job);
         }
         if user_rate > 0.0 {
@@ -356,6 +356,12 @@ impl Simulation {
 
     /// Lets all flows run for some seconds.
     fn advance(&mut self, secs: f64, user_rate: f64) {
+        // The end may be an ulp behind the clock.
+        assert!(secs > -1e-6 && secs.is_finite(), "found an event {secs} s ahead: time never runs back");
+        debug_assert!(
+            user_rate >= 0.0 && user_rate.is_finite(),
+            "found writers at {user_rate} bytes a second"
+        );
         self.now += secs;
         let bytes = user_rate * secs;
         self.filled += bytes;
@@ -370,24 +376,30 @@ impl Simulation {
         self.note_puts(secs, writes);
         self.note_time(secs, bytes);
         self.run_jobs(secs);
+        debug_assert!(
+            self.filled <= self.memtable_bytes * (1.0 + 1e-6) + 1.0,
+            "found {} bytes in a memtable of {}",
+            self.filled,
+            self.memtable_bytes
+        );
     }
 
     /// Adds an interval to the sums over time.
     fn note_time(&mut self, secs: f64, bytes: f64) {
-        let bottleneck = self.flow.bottleneck;
+        let bottleneck = self.shares.bottleneck;
         *self.bottlenecks.entry(bottleneck).or_default() += secs;
         *self.since.bottlenecks.entry(bottleneck).or_default() += secs;
         if let Some(cause) = self.controller.stall.cause() {
             // A limit that no writer reaches is no stall.
             let is_stopped = self.controller.stall.is_stopped();
-            let waited = if is_stopped { secs } else { secs * self.flow.asleep };
+            let waited = if is_stopped { secs } else { secs * self.shares.asleep };
             if waited > 0.0 && (self.traffic.bytes_per_sec > 0.0 || self.backlog > 0.0) {
                 *self.stall_secs.entry(cause).or_default() += waited;
                 self.since.stalled += waited;
                 *(if is_stopped { &mut self.stopped_secs } else { &mut self.delayed_secs }) += waited;
             }
         }
-        for (at, used) in self.flow.used.iter().enumerate() {
+        for (at, used) in self.shares.used.iter().enumerate() {
             self.used[at] += used * secs;
             self.since.used[at] += used * secs;
         }
@@ -397,7 +409,7 @@ impl Simulation {
     }
 
     fn note_levels(&mut self, weight: f64) {
-        for (sum, level) in self.mean_levels.iter_mut().zip(self.flow.level_bytes(&self.tree)) {
+        for (sum, level) in self.mean_levels.iter_mut().zip(self.shares.level_bytes(&self.tree)) {
             *sum += *level as f64 * weight;
         }
         self.mean_weight += weight;
@@ -410,10 +422,10 @@ impl Simulation {
             return;
         }
         self.end_stop(self.now - secs);
-        let plain = self.flow.put_secs;
+        let plain = self.shares.put_secs;
         // `slept` is the total sleep of delayed writers. One sleep covers all that may be written
         // in the shortest sleep, or a single write that takes longer.
-        let slept = secs * self.flow.asleep * self.config.hardware.cpu.writers;
+        let slept = secs * self.shares.asleep * self.config.hardware.cpu.writers;
         let sleepers = (slept / self.shortest_sleep_secs()).min(writes);
         self.note_put(plain, writes - sleepers);
         if sleepers > 0.0 {
@@ -425,6 +437,7 @@ impl Simulation {
     /// stop began has waited until now.
     fn end_stop(&mut self, now: f64) {
         if let Some(since) = self.stopped_since.take() {
+            debug_assert!(now >= since - 1e-6, "found a stop from {since} to {now}");
             self.note_put(now - since, self.config.hardware.cpu.writers);
         }
     }
@@ -448,7 +461,7 @@ impl Simulation {
     }
 
     /// Updates the write controller.
-    fn look_at_pressure(&mut self) {
+    fn update_write_controller(&mut self) {
         let last = self.tree.last_used();
         let signals = Signals {
             sealed: self.sealed_count(),
@@ -473,8 +486,10 @@ impl Simulation {
     }
 
     fn end(&mut self, outcome: Outcome) {
+        debug_assert!(outcome != Outcome::Running, "a run ends with an outcome");
+        debug_assert!(self.outcome == Outcome::Running, "found a run that ends twice, now as {outcome:?}");
         self.outcome = outcome;
-        self.look_at_reads();
+        self.update_read_costs();
     }
 }
 

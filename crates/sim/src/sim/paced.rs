@@ -3,9 +3,9 @@
 
 use cairn_workload::{SplitMixPermutation, split_mix};
 
-use super::{Simulation, memtable};
-use crate::compact::{self, Kind, Targets};
-use crate::config::{Config, Mode};
+use super::Simulation;
+use crate::compact::{self, JobKind, Targets};
+use crate::config::writes_per_flush;
 use crate::options::{CompactionStyle, Engine};
 use crate::results::Outcome;
 use crate::tree::Entry;
@@ -28,31 +28,11 @@ pub fn is_read_moment(before: u64, after: u64, all: u64) -> bool {
     moment(after) > moment(before)
 }
 
-/// Returns the number of real writes between two flushes of a paced run or a preload.
-pub fn writes_per_flush(config: &Config) -> u64 {
-    match config.writes_per_flush {
-        0 => memtable_writes(config),
-        writes => writes,
-    }
-}
-
-/// Returns the number of real writes that fill a memtable.
-fn memtable_writes(config: &Config) -> u64 {
-    ((memtable::capacity(config) / config.write_bytes()) as u64).max(1)
-}
-
-/// Returns the most real writes that a run draws at once.
-pub(crate) fn writes_at_once(config: &Config) -> u64 {
-    match config.mode {
-        Mode::Paced => writes_per_flush(config).min(config.writes),
-        Mode::Timed => memtable_writes(config),
-    }
-}
-
 impl Simulation {
     /// Writes one memtable, flushes it and settles the tree.
     pub(super) fn step_paced(&mut self) {
         let before = self.moved_bytes();
+        debug_assert!(self.counters.writes as u64 <= self.config.writes, "found more writes than asked for");
         let left = self.config.writes - self.counters.writes as u64;
         let writes = writes_per_flush(&self.config).min(left);
         self.drawn += writes as f64 / self.sample as f64;
@@ -67,7 +47,7 @@ impl Simulation {
         self.note_levels(1.0);
         let after = self.counters.writes as u64;
         if is_read_moment(after - writes, after, self.config.writes) {
-            self.look_at_reads();
+            self.update_read_costs();
         }
         let is_over = self.counters.writes as u64 >= self.config.writes;
         let every = (self.config.writes / self.config.points as u64).max(1) as f64;
@@ -104,8 +84,8 @@ impl Simulation {
     fn settle(&mut self) {
         for _ in 0..JOBS_PER_FLUSH_MAX {
             let Some(job) = compact::pick(&self.tree, &self.config.options, self.now) else { return };
-            if job.kind != Kind::Merge {
-                self.apply_at_once(job);
+            if job.kind != JobKind::Merge {
+                self.apply_manifest_change(job);
                 continue;
             }
             let output = self.builder.merge(&self.config, &self.tree, &job);
@@ -126,6 +106,7 @@ impl Simulation {
             let id = |at: u64| if in_order { at as u32 } else { order.apply(at) as u32 };
             let mut entries: Vec<Entry> = (from..to).map(|at| Entry::new(id(at), at + 1, false)).collect();
             entries.sort_unstable();
+            debug_assert_eq!(entries.len() as u64, to - from, "a preload writes each key once");
             entries.iter().for_each(|entry| self.live.wrote(*entry));
             self.last_seq = to;
             self.flush_and_settle(entries);
@@ -161,7 +142,7 @@ impl Simulation {
         let target = options.target_file_size(level, base);
         let (files, _) = self.builder.files(&self.config, &self.tree, level, entries, target, true, age);
         self.tree.add(level, 0, files);
-        self.flow.forget_levels();
+        self.shares.forget_levels();
     }
 
     /// FIFO has no last level, so the keys arrive as flushed files, in order.

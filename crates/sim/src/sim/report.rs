@@ -8,7 +8,7 @@ impl Simulation {
         let since = std::mem::take(&mut self.since);
         let points = self.config.points.div_ceil(READ_LOOKS).max(1);
         if self.config.mode == Mode::Timed && self.series.len().is_multiple_of(points) {
-            self.look_at_reads();
+            self.update_read_costs();
         }
         self.push_point(since);
         if self.config.mode == Mode::Timed {
@@ -63,7 +63,7 @@ impl Simulation {
             disk_read: mean(Resource::DiskRead),
             disk_write: mean(Resource::DiskWrite),
             jobs: self.active.len(),
-            bottleneck: longest.map_or(Bottleneck::Nothing, |(what, _)| *what),
+            bottleneck: longest.map_or(Bottleneck::Nothing, |(bottleneck, _)| *bottleneck),
             put_us: (put.p50_us, put.p99_us),
             get_us: (get.p50_us, get.p99_us),
         });
@@ -77,15 +77,15 @@ impl Simulation {
     }
 
     /// Recomputes the costs of lookups.
-    pub(super) fn look_at_reads(&mut self) {
+    pub(super) fn update_read_costs(&mut self) {
         let reads = &self.config.workload.reads;
         let is_over = self.outcome != Outcome::Running;
         if reads.gets_per_sec <= 0.0 && reads.scans_per_sec <= 0.0 && !is_over {
             return;
         }
-        let utilization = self.flow.used[Resource::DiskRead as usize]
-            .max(self.flow.used[Resource::DiskMixed as usize])
-            .max(self.flow.used[Resource::DiskRequests as usize]);
+        let utilization = self.shares.used[Resource::DiskRead as usize]
+            .max(self.shares.used[Resource::DiskMixed as usize])
+            .max(self.shares.used[Resource::DiskRequests as usize]);
         let model = ReadModel::new(&self.config, &self.tree, self.writes.keys(), self.sample, utilization);
         if !is_over {
             self.looks.push(model.costs.clone());
@@ -107,7 +107,7 @@ impl Simulation {
         let secs = self.now;
         let over = |value: f64| if secs > 0.0 { value / secs } else { 0.0 };
         let mut bottlenecks: Vec<_> =
-            self.bottlenecks.iter().map(|(what, secs)| (*what, over(*secs))).collect();
+            self.bottlenecks.iter().map(|(bottleneck, secs)| (*bottleneck, over(*secs))).collect();
         bottlenecks.sort_by(|a, b| b.1.total_cmp(&a.1));
         let counters = self.counters.clone();
         let background = (counters.flush_bytes + counters.compact_write_bytes) as f64;

@@ -224,7 +224,7 @@ fn a_replayed_cache_is_that_of_the_run() {
 /// Goal: a write waits for a log sync only if there is a log. Method: latencies with and without a
 /// log, with synced writes.
 #[test]
-fn no_log_is_not_synced() {
+fn without_a_log_nothing_is_synced() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 5.0, ..small() };
     config.workload.traffic = Traffic::Constant { mb_per_sec: 0.1 };
     config.hardware.disk.sync_latency_us = 5_000.0;
@@ -319,7 +319,7 @@ fn overload_ends_or_slows_down() {
 /// Goal: a run whose writers can never go on reports it instead of hanging. Method: RocksDB's
 /// universal compaction, configured to merge only more runs than writers may make.
 #[test]
-fn a_store_that_is_stuck_says_so() {
+fn a_stuck_store_is_reported() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 1e6, ..small() };
     config.preload = Preload::None;
     config.options.compaction_style = CompactionStyle::Universal;
@@ -358,7 +358,7 @@ fn writers_of_cairn_go_on_where_nothing_is_due() {
 /// Goal: a run on one slow core with an expensive codec is reported as bound by the processor.
 /// Method: a closed loop with Zstandard on one core.
 #[test]
-fn what_binds_is_named() {
+fn the_bottleneck_is_named() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 30.0, ..small() };
     config.workload.traffic = Traffic::Unlimited;
     config.options.compression = Compression::Zstd;
@@ -483,9 +483,9 @@ fn inputs_are_removed_when_outputs_are_there() {
     config.options.max_background_jobs = 1;
     config.hardware.disk.remove_latency_us = 1e6;
     let mut simulation = Simulation::new(&config).unwrap();
-    let is_removing = |it: &Simulation| it.active.iter().any(|job| matches!(job.what, jobs::What::Removal));
+    let is_removing = |it: &Simulation| it.active.iter().any(|job| matches!(job.task, jobs::Task::Removal));
     let merges = |it: &Simulation| {
-        it.active.iter().filter(|job| matches!(job.what, jobs::What::Compaction(_))).count()
+        it.active.iter().filter(|job| matches!(job.task, jobs::Task::Compaction(_))).count()
     };
     let mut inputs = 0;
     while !is_removing(&simulation) {
@@ -515,7 +515,7 @@ fn removals_leave_the_delayed_rate() {
     config.hardware.disk.write_mb_per_sec = 4.0;
     config.hardware.disk.remove_latency_us = 20_000.0;
     let removals =
-        |it: &Simulation| it.active.iter().filter(|job| matches!(job.what, jobs::What::Removal)).count();
+        |it: &Simulation| it.active.iter().filter(|job| matches!(job.task, jobs::Task::Removal)).count();
     let changes = |it: &Simulation| {
         let counters = &it.counters;
         (counters.flushes, counters.compactions, counters.moves, it.sealed_count())
@@ -636,7 +636,7 @@ fn flushes_are_installed_in_order() {
 /// in the tree yet. Method: keys in one file, half of which are written again; the file is dropped
 /// while the later writes are sealed, being flushed, and flushed.
 #[test]
-fn what_waits_for_its_flush_outlives_a_drop() {
+fn unflushed_keys_outlive_a_drop() {
     let mut config = Config { mode: Mode::Timed, writes: 0, ..small() };
     config.preload = Preload::None;
     config.workload.keys = 100;
@@ -661,7 +661,7 @@ fn what_waits_for_its_flush_outlives_a_drop() {
         let oldest = |file: &&File| file.seqs.1 == 100;
         let file = simulation.tree.level(0).files().find(oldest).unwrap().number;
         let drop = compact::Job {
-            kind: compact::Kind::Drop,
+            kind: compact::JobKind::Drop,
             reason: compact::Reason::Size,
             inputs: vec![Input { level: 0, run: 100, files: vec![file], range: (0, 99) }],
             output_level: 0,
@@ -669,8 +669,10 @@ fn what_waits_for_its_flush_outlives_a_drop() {
             target_bytes: u64::MAX,
             smallest: 0,
             largest: 99,
+            cuts: Vec::new(),
+            parts: 1,
         };
-        simulation.apply_at_once(drop);
+        simulation.apply_manifest_change(drop);
         assert_eq!(simulation.live.count(), 50, "{waits}");
         assert!(simulation.live.is_alive(49) && !simulation.live.is_alive(50), "{waits}");
     }

@@ -401,7 +401,7 @@ impl Session {
 
     pub(super) fn has_rows(&mut self, table: &Arc<Table>) -> Result<bool> {
         use std::ops::Bound::Unbounded;
-        let view = self.transaction()?.rows_of_now()?;
+        let view = self.transaction()?.current_rows()?;
         let mut scan = view.scan(table, None, (Unbounded, Unbounded), cairn_table::Direction::Forward)?;
         Ok(scan.advance()?)
     }
@@ -410,7 +410,7 @@ impl Session {
     pub(super) fn check_rows(&mut self, table: &Arc<Table>) -> Result<()> {
         use std::ops::Bound::Unbounded;
         let checks = Checks::new(table.def())?;
-        let view = self.transaction()?.rows_of_now()?;
+        let view = self.transaction()?.current_rows()?;
         let mut scan = view.scan(table, None, (Unbounded, Unbounded), cairn_table::Direction::Forward)?;
         while let Some(row) = scan.next()? {
             checks.hold(table, &Env::new(Cells::Row(row), &[], &self.context)).map_err(|error| {
@@ -428,7 +428,7 @@ impl Session {
     /// Checks that the rows to which existing rows refer exist.
     pub(super) fn check_references(&mut self, table: &Arc<Table>, at: usize) -> Result<()> {
         use std::ops::Bound::{Excluded, Included, Unbounded};
-        let view = self.transaction()?.rows_of_now()?;
+        let view = self.transaction()?.current_rows()?;
         let Some(key) = table.def().foreign_keys.get(at) else { return Ok(()) };
         let Some(parent) = view.catalog().table_by_id(key.table).cloned() else { return Ok(()) };
         let Some((index, columns)) = referenced(&parent, key) else { return Ok(()) };

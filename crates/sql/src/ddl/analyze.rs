@@ -122,7 +122,7 @@ impl Session {
         let mut seen = HashSet::new();
         tables.retain(|table| seen.insert(table.id()));
         // The scan runs before the schema is locked, so that other sessions can go on.
-        let view = self.transaction()?.rows_of_now()?;
+        let view = self.transaction()?.current_rows()?;
         let found = tables.iter().map(|table| look_at(&view, table)).collect::<Result<Vec<_>>>()?;
         drop(view);
         self.lock_schema()?;
@@ -140,7 +140,7 @@ impl Session {
             return Ok(());
         };
         if now.def().columns != table.def().columns {
-            let view = self.transaction()?.rows_of_now()?;
+            let view = self.transaction()?.current_rows()?;
             statistics = look_at(&view, &now)?;
         }
         Ok(self.transaction()?.set_statistics(&now, statistics)?)

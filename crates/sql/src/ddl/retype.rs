@@ -63,7 +63,7 @@ impl Session {
         };
         let (transaction, context) = self.parts()?;
         // All rows, read from the old trees, which remain until the commit.
-        let view = transaction.rows_of_now()?;
+        let view = transaction.current_rows()?;
         let mut scan = view.scan(table, None, (Unbounded, Unbounded), Direction::Forward)?;
         let mut rows = transaction.bulk_replace(table, def)?;
         while let Some(row) = scan.next()? {

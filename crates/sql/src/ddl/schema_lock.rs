@@ -34,12 +34,12 @@ impl Session {
         // transaction back, that is, without a savepoint.
         let forgets = !can_go_back && (is_first || transaction.isolation() == Isolation::ReadCommitted);
         if forgets && is_first {
-            return Ok(transaction.lock_schema_afresh()?);
+            return Ok(transaction.lock_schema_and_reset()?);
         }
         // A block first tries to keep the snapshot of its earlier reads, which gives it precedence
         // over other sessions, as in PostgreSQL.
         match transaction.lock_schema() {
-            Err(TableError::Deadlock { .. }) if forgets => Ok(transaction.lock_schema_afresh()?),
+            Err(TableError::Deadlock { .. }) if forgets => Ok(transaction.lock_schema_and_reset()?),
             locked => Ok(locked?),
         }
     }

@@ -16,7 +16,7 @@ use super::plan::{Found, LockingSubqueries, Place, Plan, Subquery};
 use crate::datum::Datum;
 use crate::direct::{Binder, Select};
 use crate::error::{Error, Result};
-use crate::expr::{Failure, MOST_PARAMETERS, parameter};
+use crate::expr::{Failure, MAX_PARAMETERS, parameter};
 use crate::sqlstate::{CARDINALITY_VIOLATION, STATEMENT_TOO_COMPLEX, SYNTAX_ERROR};
 use crate::syntax::walk;
 use crate::syntax::{Plain, one, quote_ident};
@@ -78,8 +78,8 @@ impl LockingSubqueries {
                 rows.push(vec![Datum::Null; subquery.kinds.len()]);
             }
             all.extend(rows.into_iter().flatten());
-            if all.len() > MOST_PARAMETERS {
-                let what = format!("a subquery locks more than the {MOST_PARAMETERS} rows that it may");
+            if all.len() > MAX_PARAMETERS {
+                let what = format!("a subquery locks more than the {MAX_PARAMETERS} rows that it may");
                 return Err(
                     Error::new(STATEMENT_TOO_COMPLEX, what).with_hint("Lock them in parts, with LIMIT.")
                 );

@@ -1,146 +1,137 @@
 //! Functions on floating-point numbers: roots, powers, logarithms and trigonometry, with
 //! PostgreSQL's errors outside their domains.
 //!
-//! A numeric is computed as a double.
+//! A numeric is computed as a double. NaN gives NaN. Functions whose names end in `d` take or return
+//! degrees. Errors: 22003 for numbers outside the domain, and for results that are too large or too
+//! small.
 
 use crate::error::{Error, Result};
 use crate::sqlstate::{
     INVALID_ARGUMENT_FOR_LOGARITHM, INVALID_ARGUMENT_FOR_POWER, NUMERIC_VALUE_OUT_OF_RANGE,
 };
 
-/// A function of one number. Those that end in `D` take or return degrees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Analytic {
-    Acos,
-    AcosD,
-    Acosh,
-    Asin,
-    AsinD,
-    Asinh,
-    Atan,
-    AtanD,
-    Atanh,
-    Cbrt,
-    Cos,
-    CosD,
-    Cosh,
-    Cot,
-    CotD,
-    Degrees,
-    Exp,
-    Ln,
-    Log,
-    Radians,
-    Sin,
-    SinD,
-    Sinh,
-    Sqrt,
-    Tan,
-    TanD,
-    Tanh,
+/// Defines functions that are defined for all numbers, of the methods of `f64`.
+macro_rules! total {
+    ($($name:ident),+) => { $(pub(super) fn $name(x: f64) -> Result<f64> { Ok(x.$name()) })+ };
 }
 
-impl Analytic {
-    /// Returns the function of a name; `None` for other names.
-    pub fn named(name: &str) -> Option<Analytic> {
-        use Analytic as A;
-        Some(match name {
-            "acos" => A::Acos,
-            "acosd" => A::AcosD,
-            "acosh" => A::Acosh,
-            "asin" => A::Asin,
-            "asind" => A::AsinD,
-            "asinh" => A::Asinh,
-            "atan" => A::Atan,
-            "atand" => A::AtanD,
-            "atanh" => A::Atanh,
-            "cbrt" => A::Cbrt,
-            "cos" => A::Cos,
-            "cosd" => A::CosD,
-            "cosh" => A::Cosh,
-            "cot" => A::Cot,
-            "cotd" => A::CotD,
-            "degrees" => A::Degrees,
-            "exp" => A::Exp,
-            "ln" => A::Ln,
-            "log" | "log10" => A::Log,
-            "radians" => A::Radians,
-            "sin" => A::Sin,
-            "sind" => A::SinD,
-            "sinh" => A::Sinh,
-            "sqrt" => A::Sqrt,
-            "tan" => A::Tan,
-            "tand" => A::TanD,
-            "tanh" => A::Tanh,
-            _ => return None,
-        })
-    }
+total!(asinh, atan, cbrt, cosh, sinh, tanh);
 
-    /// Computes the function.
-    ///
-    /// Errors: 2201F for an undefined root and 2201E for an undefined logarithm; 22003 for other
-    /// numbers outside the domain, and for results that are too large or too small.
-    pub fn of(self, value: f64) -> Result<f64> {
-        use Analytic as A;
-        if value.is_nan() {
-            return Ok(value);
-        }
-        self.check(value)?;
-        Ok(match self {
-            A::Acos => value.acos(),
-            A::Acosh => value.acosh(),
-            A::Asin => value.asin(),
-            A::Asinh => value.asinh(),
-            A::Atan => value.atan(),
-            A::Atanh => value.atanh(),
-            A::Cbrt => value.cbrt(),
-            A::Cos => value.cos(),
-            A::Cosh => value.cosh(),
-            A::Cot => 1.0 / value.tan(),
-            A::Exp => return bounded(value.exp(), value.is_finite()),
-            A::Ln => value.ln(),
-            A::Log => value.log10(),
-            A::Sin => value.sin(),
-            A::Sinh => value.sinh(),
-            A::Sqrt => value.sqrt(),
-            A::Tan => value.tan(),
-            A::Tanh => value.tanh(),
-            A::Degrees => return bounded(value.to_degrees(), value.is_finite() && value != 0.0),
-            A::Radians => return bounded(value.to_radians(), value.is_finite() && value != 0.0),
-            A::SinD => sine(value),
-            A::CosD => sine(90.0 - value.abs() % 360.0),
-            A::TanD => tangent(value),
-            A::CotD => 1.0 / tangent(value),
-            A::AsinD => in_degrees(value.asin()),
-            A::AcosD => in_degrees(value.acos()),
-            A::AtanD => in_degrees(value.atan()),
-        })
-    }
+pub(super) fn acos(x: f64) -> Result<f64> {
+    unit(x).map(f64::acos)
+}
 
-    /// Errors: as [`Analytic::of`], for numbers outside the domain.
-    fn check(self, value: f64) -> Result<()> {
-        use Analytic as A;
-        match self {
-            A::Sqrt if value < 0.0 => {
-                Err(Error::new(INVALID_ARGUMENT_FOR_POWER, "cannot take square root of a negative number"))
-            }
-            A::Ln | A::Log if value == 0.0 => {
-                Err(Error::new(INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of zero"))
-            }
-            A::Ln | A::Log if value < 0.0 => {
-                let what = "cannot take logarithm of a negative number";
-                Err(Error::new(INVALID_ARGUMENT_FOR_LOGARITHM, what))
-            }
-            A::Acos | A::AcosD | A::Asin | A::AsinD | A::Atanh if value.abs() > 1.0 => Err(undefined()),
-            A::Acosh if value < 1.0 => Err(undefined()),
-            A::Cos | A::CosD | A::Cot | A::CotD | A::Sin | A::SinD | A::Tan | A::TanD
-                if value.is_infinite() =>
-            {
-                Err(undefined())
-            }
-            _ => Ok(()),
-        }
+pub(super) fn acosd(x: f64) -> Result<f64> {
+    unit(x).map(|x| in_degrees(x.acos()))
+}
+
+pub(super) fn acosh(x: f64) -> Result<f64> {
+    if x < 1.0 { Err(undefined()) } else { Ok(x.acosh()) }
+}
+
+pub(super) fn asin(x: f64) -> Result<f64> {
+    unit(x).map(f64::asin)
+}
+
+pub(super) fn asind(x: f64) -> Result<f64> {
+    unit(x).map(|x| in_degrees(x.asin()))
+}
+
+pub(super) fn atand(x: f64) -> Result<f64> {
+    Ok(in_degrees(x.atan()))
+}
+
+pub(super) fn atanh(x: f64) -> Result<f64> {
+    unit(x).map(f64::atanh)
+}
+
+pub(super) fn cos(x: f64) -> Result<f64> {
+    finite(x).map(f64::cos)
+}
+
+pub(super) fn cosd(x: f64) -> Result<f64> {
+    finite(x).map(|x| sine(90.0 - x.abs() % 360.0))
+}
+
+pub(super) fn cot(x: f64) -> Result<f64> {
+    finite(x).map(|x| 1.0 / x.tan())
+}
+
+pub(super) fn cotd(x: f64) -> Result<f64> {
+    finite(x).map(|x| 1.0 / tangent(x))
+}
+
+pub(super) fn degrees(x: f64) -> Result<f64> {
+    bounded(x.to_degrees(), x.is_finite() && x != 0.0)
+}
+
+pub(super) fn exp(x: f64) -> Result<f64> {
+    bounded(x.exp(), x.is_finite())
+}
+
+pub(super) fn ln(x: f64) -> Result<f64> {
+    positive(x).map(f64::ln)
+}
+
+pub(super) fn log10(x: f64) -> Result<f64> {
+    positive(x).map(f64::log10)
+}
+
+pub(super) fn radians(x: f64) -> Result<f64> {
+    bounded(x.to_radians(), x.is_finite() && x != 0.0)
+}
+
+pub(super) fn sin(x: f64) -> Result<f64> {
+    finite(x).map(f64::sin)
+}
+
+pub(super) fn sind(x: f64) -> Result<f64> {
+    finite(x).map(sine)
+}
+
+/// Errors: 2201F for a negative number.
+pub(super) fn sqrt(x: f64) -> Result<f64> {
+    if x < 0.0 {
+        let message = "cannot take square root of a negative number";
+        return Err(Error::new(INVALID_ARGUMENT_FOR_POWER, message));
     }
+    Ok(x.sqrt())
+}
+
+pub(super) fn tan(x: f64) -> Result<f64> {
+    finite(x).map(f64::tan)
+}
+
+pub(super) fn tand(x: f64) -> Result<f64> {
+    finite(x).map(tangent)
+}
+
+/// Returns a number that has an arc sine. NaN is one.
+///
+/// Errors: 22003.
+fn unit(x: f64) -> Result<f64> {
+    if x.abs() > 1.0 { Err(undefined()) } else { Ok(x) }
+}
+
+/// Returns a number that has a sine. NaN is one.
+///
+/// Errors: 22003.
+fn finite(x: f64) -> Result<f64> {
+    if x.is_infinite() { Err(undefined()) } else { Ok(x) }
+}
+
+/// Returns a number that has a logarithm. NaN is one.
+///
+/// Errors: 2201E.
+fn positive(x: f64) -> Result<f64> {
+    let invalid = |message: &str| Err(Error::new(INVALID_ARGUMENT_FOR_LOGARITHM, message));
+    if x == 0.0 {
+        return invalid("cannot take logarithm of zero");
+    }
+    if x < 0.0 {
+        return invalid("cannot take logarithm of a negative number");
+    }
+    Ok(x)
 }
 
 fn undefined() -> Error {
@@ -205,7 +196,7 @@ fn tangent(degrees: f64) -> f64 {
 ///
 /// Errors: 2201E for numbers that have none, 22012 for base 1.
 pub(super) fn logarithm(base: f64, value: f64) -> Result<f64> {
-    let (base, value) = (Analytic::Ln.of(base)?, Analytic::Ln.of(value)?);
+    let (base, value) = (ln(base)?, ln(value)?);
     if base == 0.0 { Err(super::arithmetic::by_zero()) } else { Ok(value / base) }
 }
 

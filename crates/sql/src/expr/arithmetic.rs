@@ -8,10 +8,11 @@ use crate::error::{Error, Result};
 use crate::sqlstate::{
     DIVISION_BY_ZERO, INTERNAL_ERROR, INVALID_ARGUMENT_FOR_POWER, NUMERIC_VALUE_OUT_OF_RANGE,
 };
+use crate::types::name_of;
 
 /// The least number of significant digits of a quotient of decimals.
 const QUOTIENT_DIGITS: u8 = 16;
-const MOST_SCALE: u8 = 38;
+const MAX_SCALE: u8 = 38;
 
 fn overflow(kind: &str) -> Error {
     Error::new(NUMERIC_VALUE_OUT_OF_RANGE, format!("{kind} out of range"))
@@ -60,14 +61,19 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
     }
 }
 
-fn internal(operator: Operator) -> Error {
-    Error::new(INTERNAL_ERROR, format!("{operator:?} met values that it does not take"))
+/// Returns the error for operands that the compiler did not convert, which is a bug.
+pub(super) fn unexpected(operator: Operator, takes: &str, got: [DatumRef<'_>; 2]) -> Error {
+    let [left, right] = got.map(|value| value.type_of().map_or("NULL", |kind| name_of(&kind.into())));
+    let message = format!("internal error: {operator:?} takes {takes}, got {left} and {right}");
+    Error::new(INTERNAL_ERROR, message)
 }
 
 /// Computes with integers. The caller checks that the result fits the type; only shifts are
 /// truncated here.
 fn integers(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>, kind: &str) -> Result<i128> {
-    let (Some(a), Some(b)) = (as_integer(left), as_integer(right)) else { return Err(internal(operator)) };
+    let (Some(a), Some(b)) = (as_integer(left), as_integer(right)) else {
+        return Err(unexpected(operator, "integers", [left, right]));
+    };
     Ok(match operator {
         Operator::Add => a + b,
         Operator::Subtract => a - b,
@@ -96,7 +102,8 @@ fn integers(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>, kind: &
                 _ => i128::from(shifted),
             }
         }
-        Operator::Power | Operator::Concat => return Err(internal(operator)),
+        Operator::Power => return Err(unexpected(operator, "double precision", [left, right])),
+        Operator::Concat => return Err(unexpected(operator, "texts or bytes", [left, right])),
     })
 }
 
@@ -112,15 +119,18 @@ fn decimals(operator: Operator, (a, m): (i128, u8), (b, n): (i128, u8)) -> Resul
         Operator::Multiply => {
             let product = a.checked_mul(b);
             let scale = m + n;
-            if scale <= MOST_SCALE {
+            if scale <= MAX_SCALE {
                 (product, scale)
             } else {
-                (product.and_then(|p| rescale(p, scale, MOST_SCALE)), MOST_SCALE)
+                (product.and_then(|p| rescale(p, scale, MAX_SCALE)), MAX_SCALE)
             }
         }
         Operator::Divide if b == 0 => return Err(by_zero()),
         Operator::Divide => return divide((a, m), (b, n)).ok_or_else(too_large),
-        _ => return Err(internal(operator)),
+        _ => {
+            let got = [(a, m), (b, n)].map(|(unscaled, scale)| DatumRef::Decimal { unscaled, scale });
+            return Err(unexpected(operator, "values of another type", got));
+        }
     };
     Ok(Datum::Decimal { unscaled: unscaled.ok_or_else(too_large)?, scale })
 }
@@ -140,7 +150,7 @@ fn divide((a, m): (i128, u8), (b, n): (i128, u8)) -> Option<Datum> {
     let lower = leading(a, m, wa)?.unsigned_abs() <= leading(b, n, wb)?.unsigned_abs();
     let weight = wa - wb - i32::from(lower);
     let digits =
-        (i32::from(QUOTIENT_DIGITS) - weight * 4).max(m.into()).max(n.into()).clamp(0, MOST_SCALE.into());
+        (i32::from(QUOTIENT_DIGITS) - weight * 4).max(m.into()).max(n.into()).clamp(0, MAX_SCALE.into());
     (0..=digits as u8).rev().find_map(|scale| {
         // a / 10^m / (b / 10^n) * 10^scale
         let unscaled = quotient(a, b, i32::from(n) + i32::from(scale) - i32::from(m))?;
@@ -179,15 +189,18 @@ fn floats(operator: Operator, a: f64, b: f64) -> Result<f64> {
         Operator::Divide => a / b,
         Operator::Modulo => a % b,
         Operator::Power if a == 0.0 && b < 0.0 => {
-            let what = "zero raised to a negative power is undefined";
-            return Err(Error::new(INVALID_ARGUMENT_FOR_POWER, what));
+            let message = "zero raised to a negative power is undefined";
+            return Err(Error::new(INVALID_ARGUMENT_FOR_POWER, message));
         }
         Operator::Power if a < 0.0 && a.is_finite() && b.is_finite() && b.fract() != 0.0 => {
-            let what = "a negative number raised to a non-integer power yields a complex result";
-            return Err(Error::new(INVALID_ARGUMENT_FOR_POWER, what));
+            let message = "a negative number raised to a non-integer power yields a complex result";
+            return Err(Error::new(INVALID_ARGUMENT_FOR_POWER, message));
         }
         Operator::Power => a.powf(b),
-        _ => return Err(internal(operator)),
+        _ => {
+            let got = [DatumRef::Double(a), DatumRef::Double(b)];
+            return Err(unexpected(operator, "integers, texts or bytes", got));
+        }
     };
     if result.is_nan() {
         return Ok(one_nan(result));

@@ -4,6 +4,8 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
 use super::Val;
+use super::functions::Kind;
+use super::functions::casts::{self, Context};
 use crate::datum::{Datum, DatumRef, items, pow10, rescale};
 use crate::error::{Error, Result};
 use crate::sqlstate::{
@@ -15,15 +17,9 @@ const DAY: i64 = 86_400_000_000;
 
 /// Whether values of a type can be assigned to columns of another without a cast.
 pub(crate) fn is_assignable(from: &ColumnType, to: &ColumnType) -> bool {
-    let numeric = |kind: Type| rank(kind).is_some();
-    match (from.kind, to.kind) {
-        (from, to) if from == to => true,
-        (_, Type::Text) => true,
-        (from, to) if numeric(from) && numeric(to) => true,
-        (Type::Timestamp, Type::Date | Type::Time) | (Type::Date, Type::Timestamp) => true,
-        (Type::Time, Type::Interval) | (Type::Interval, Type::Time) => true,
-        _ => false,
-    }
+    let is_listed =
+        || casts::context(Kind::of(from), Kind::of(to)).is_some_and(|context| context >= Context::Assignment);
+    from.kind == to.kind || to.kind == Type::Text || is_listed()
 }
 
 /// Ranks numeric types by their range; `None` for other types.

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use cairn_table::RowRef;
 use cairn_table::row::{Make, Value};
 
+use super::functions::Function;
 use super::node::LEVELS;
-use super::{Comparison, Node, arithmetic, builtin, call, cast, like, logic};
+use super::{Comparison, Node, arithmetic, cast, like, logic};
 use crate::datum::{Datum, DatumRef};
 use crate::error::Result;
 use crate::syntax::deeper;
@@ -233,7 +234,7 @@ impl Node {
                 let matches = like::like(&text.text(), &pattern.text(), *escape, *insensitive)?;
                 Val::boolean(Some(matches != *negated))
             }
-            Node::Call(function, arguments) => return call_function(*function, arguments, env),
+            Node::Call(function, arguments) => return call(function, arguments, env),
             Node::Deep(inner) => return deeper(LEVELS, || inner.eval(env)),
         })
     }
@@ -244,21 +245,21 @@ impl Node {
     }
 }
 
-fn call_function<'a>(function: builtin::Function, arguments: &'a [Node], env: &Env<'a>) -> Result<Val<'a>> {
+fn call<'a>(function: &Function, arguments: &'a [Node], env: &Env<'a>) -> Result<Val<'a>> {
     let mut values: [Val<'a>; 4] = [Val::NULL, Val::NULL, Val::NULL, Val::NULL];
-    if arguments.len() > values.len() || function.takes_any_number() {
+    if arguments.len() > values.len() {
         let values = arguments.iter().map(|argument| argument.eval(env)).collect::<Result<Vec<_>>>()?;
-        if function.is_strict() && values.iter().any(Val::is_null) {
+        if function.is_strict && values.iter().any(Val::is_null) {
             return Ok(Val::NULL);
         }
-        return call::call(function, &values, env.context).map(Val::Own);
+        return function.call(&values, env.context).map(Val::Own);
     }
     for (place, argument) in values.iter_mut().zip(arguments) {
         *place = argument.eval(env)?;
     }
     let values = values.get(..arguments.len()).unwrap_or_default();
-    if function.is_strict() && values.iter().any(Val::is_null) {
+    if function.is_strict && values.iter().any(Val::is_null) {
         return Ok(Val::NULL);
     }
-    call::call(function, values, env.context).map(Val::Own)
+    function.call(values, env.context).map(Val::Own)
 }

@@ -1,6 +1,6 @@
 //! LIKE.
 
-use super::letters;
+use super::letter_case;
 use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
 
@@ -18,7 +18,7 @@ pub(super) fn like(text: &str, pattern: &str, escape: Option<char>, insensitive:
         Some(escape) if escape != '\\' => (with_backslashes(pattern, escape), Some('\\')),
         _ => (pattern.to_owned(), escape),
     };
-    matches(&letters::lower(text), &letters::lower(&pattern), escape)
+    matches(&letter_case::lower(text), &letter_case::lower(&pattern), escape)
 }
 
 /// Replaces the escape character of a pattern by a backslash.

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::sqlstate::{NUMERIC_VALUE_OUT_OF_RANGE, SYNTAX_ERROR, UNDEFINED_PARAMETER};
 
 /// The largest number of parameters of a statement, a limit of the wire protocol.
-pub(crate) const MOST_PARAMETERS: usize = 65_535;
+pub(crate) const MAX_PARAMETERS: usize = 65_535;
 
 /// Compiles a literal. Quoted ones and NULL are untyped.
 pub(super) fn literal(value: &Value) -> Result<Typed, Failure> {
@@ -69,7 +69,7 @@ pub(crate) fn double(digits: &str) -> Result<Option<f64>, Error> {
 pub(crate) fn parameter(placeholder: &str) -> Result<usize, Error> {
     let number = placeholder.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
     match number {
-        Some(number @ 1..=MOST_PARAMETERS) => Ok(number - 1),
+        Some(number @ 1..=MAX_PARAMETERS) => Ok(number - 1),
         Some(_) => Err(Error::new(UNDEFINED_PARAMETER, format!("there is no parameter {placeholder}"))),
         None => Err(Error::new(SYNTAX_ERROR, format!("parameters are $1, $2 and so on, not {placeholder}"))),
     }

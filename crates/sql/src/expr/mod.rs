@@ -6,40 +6,38 @@
 mod age;
 mod analytic;
 mod arithmetic;
-mod builtin;
-mod call;
 mod cast;
 mod compile;
+mod construct;
 mod eval;
-mod letters;
+mod external;
+pub(crate) mod functions;
+mod letter_case;
 mod like;
 mod literal;
 mod logic;
-mod made;
 mod node;
 mod operators;
-mod outside;
 mod pattern;
+mod quote;
 mod regular;
 mod scope;
-mod texts;
 mod time;
 
-pub(crate) use analytic::Analytic;
 pub(crate) use arithmetic::{doubles, one_nan, reals, too_large};
-pub(crate) use builtin::Function;
 pub(crate) use cast::{assign, cast, is_assignable};
 pub(crate) use compile::{Compiler, Failure, NoContext, Typed, interval_literal, positional};
 pub(crate) use eval::{Cells, Context, Env, Val};
+pub(crate) use external::{Operation, scale_of_pattern};
+pub(crate) use functions::{Function, Input, Kind, names_for_general_path};
 pub(crate) use logic::{compare, values_of};
 pub(crate) use node::{Comparison, Node, Operator};
 pub(crate) use operators::undefined_operator;
-pub(crate) use outside::{Deed, scale_of_pattern};
-pub(crate) use regular::{Options, Regular, first_match, similar, split};
+pub(crate) use regular::{first_match, similar, split};
 pub(crate) use scope::Scope;
-pub(crate) use time::{extract, truncate};
+pub(crate) use time::extract;
 
-pub(crate) use literal::{MOST_PARAMETERS, double, parameter};
+pub(crate) use literal::{MAX_PARAMETERS, double, parameter};
 
 #[cfg(test)]
 mod tests;

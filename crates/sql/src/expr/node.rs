@@ -2,7 +2,7 @@
 
 use cairn_table::schema::ColumnType;
 
-use super::Function;
+use super::functions::Function;
 use crate::datum::Datum;
 use crate::syntax::deeper;
 
@@ -61,7 +61,7 @@ pub(crate) enum Node {
         insensitive: bool,
         negated: bool,
     },
-    Call(Function, Vec<Node>),
+    Call(&'static Function, Vec<Node>),
     /// Equivalent to the inner node, which has many levels. Functions that descend into it first
     /// make room on the stack.
     Deep(Box<Node>),
@@ -220,7 +220,7 @@ impl Node {
         self.walk(&mut |node| {
             constant &= match node {
                 Node::Slot { .. } | Node::Param(_) => false,
-                Node::Call(function, _) => !function.is_volatile() && !function.is_stable(),
+                Node::Call(function, _) => function.is_immutable(),
                 _ => true,
             };
         });

@@ -4,6 +4,7 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
 use super::cast::rank;
+use super::functions::{Kind, operators};
 use super::node::Operator;
 use super::{Compiler, Failure, Node, Typed};
 use crate::error::Error;
@@ -134,16 +135,12 @@ impl Compiler<'_> {
             let pair = [left.node, self.coerce(right, &Type::Int.into())?.node];
             return Ok(Typed::new(Node::Binary(operator, Box::new(pair)), a));
         }
-        match operator {
-            // Numerics too are computed as doubles.
-            Operator::Power => kind = Type::Double.into(),
-            Operator::BitAnd | Operator::BitOr | Operator::BitXor if rank(kind.kind) > rank(Type::BigInt) => {
-                return Err(undefined(symbol, &a, &b));
-            }
-            Operator::Modulo if matches!(kind.kind, Type::Real | Type::Double) => {
-                return Err(undefined(symbol, &a, &b));
-            }
-            _ => {}
+        // Numerics too are computed as doubles.
+        if operator == Operator::Power {
+            kind = Type::Double.into();
+        }
+        if !operators::computes_in(operator, Kind::of(&kind)) {
+            return Err(undefined(symbol, &a, &b));
         }
         let scales = (a.decimal.map_or(0, |(_, m)| m), b.decimal.map_or(0, |(_, n)| n));
         let pair = if kind.kind == Type::Decimal {
@@ -212,32 +209,15 @@ impl Compiler<'_> {
         left: Typed,
         right: Typed,
     ) -> Result<Typed, Failure> {
-        use Operator::{Add, Divide, Multiply, Subtract};
-        use Type::{Date, Double, Int, Interval, SmallInt, Time, Timestamp};
         let (Some(a), Some(b)) = (left.kind.clone(), right.kind.clone()) else {
             return Err(Failure::Unknown);
         };
-        let (to, result) = match (a.kind, operator, b.kind) {
-            (Date, Add | Subtract, Int | SmallInt) => ((Date, Int), Date),
-            (Int | SmallInt, Add, Date) => ((Int, Date), Date),
-            (Date, Subtract, Date) => ((Date, Date), Int),
-            (Date, Add, Time) => ((Timestamp, Interval), Timestamp),
-            (Time, Add, Date) => ((Interval, Timestamp), Timestamp),
-            (Timestamp | Date, Subtract, Timestamp | Date) => ((Timestamp, Timestamp), Interval),
-            (Timestamp | Date, Add | Subtract, Interval) => ((Timestamp, Interval), Timestamp),
-            (Interval, Add, Timestamp | Date) => ((Interval, Timestamp), Timestamp),
-            (Time, Add | Subtract, Interval) => ((Time, Interval), Time),
-            (Interval, Add, Time) => ((Interval, Time), Time),
-            (Time, Subtract, Time) => ((Time, Time), Interval),
-            (Interval, Add | Subtract, Interval) => ((Interval, Interval), Interval),
-            (Interval, Multiply | Divide, kind) if rank(kind).is_some() => ((Interval, Double), Interval),
-            (kind, Multiply, Interval) if rank(kind).is_some() => ((Double, Interval), Interval),
-            _ => return Err(undefined(symbol, &a, &b)),
-        };
-        let pair = [self.coerce(left, &to.0.into())?.node, self.coerce(right, &to.1.into())?.node];
-        let mut result = ColumnType::new(result);
-        result.is_zoned = result.kind == Timestamp && (a.is_zoned || b.is_zoned);
-        Ok(Typed::new(Node::Binary(operator, Box::new(pair)), result))
+        let found = operators::find(operator, Kind::of(&a), Kind::of(&b));
+        let found = found.ok_or_else(|| undefined(symbol, &a, &b))?;
+        let (to_left, to_right) = found.computed_as();
+        let left = self.coerce(left, &to_left.column_type())?.node;
+        let right = self.coerce(right, &to_right.column_type())?.node;
+        Ok(Typed::new(Node::Binary(operator, Box::new([left, right])), found.result.column_type()))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::node::Operator;
 use crate::datum::{Datum, DatumRef, civil_from_days, days_from_civil, days_in_month};
 use crate::error::{Error, Result};
-use crate::sqlstate::{DATETIME_FIELD_OVERFLOW, INTERNAL_ERROR, INVALID_PARAMETER_VALUE};
+use crate::sqlstate::{DATETIME_FIELD_OVERFLOW, INVALID_PARAMETER_VALUE};
 
 pub(super) const SECOND: i64 = 1_000_000;
 pub(super) const DAY: i64 = 86_400 * SECOND;
@@ -75,7 +75,7 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
         (D::Interval { months, days, micros }, O::Divide, D::Double(by)) => {
             scale(months, days, micros, |part| part / by)
         }
-        _ => Err(Error::new(INTERNAL_ERROR, format!("{operator:?} met values that it does not take"))),
+        _ => Err(super::arithmetic::unexpected(operator, "dates, times and intervals", [left, right])),
     }
 }
 

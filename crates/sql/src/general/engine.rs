@@ -283,7 +283,7 @@ impl Session {
         let canceller = self.cursor_canceller.clone();
         let view = self.transaction()?.view().clone();
         Ok(match canceller {
-            Some(canceller) => view.stopped_by(canceller),
+            Some(canceller) => view.with_canceller(canceller),
             None => view,
         })
     }

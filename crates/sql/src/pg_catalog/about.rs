@@ -47,7 +47,7 @@ impl Visitor for Finder {
                 let parts = parts(&function.name);
                 let is_qualified = parts.len() > 1
                     && parts.iter().any(|part| part == "pg_catalog" || part == "information_schema");
-                let is_known = |name: &String| functions::names().any(|known| known == name);
+                let is_known = |name: &String| functions::all().any(|known| known.name == *name);
                 let is_timeless = |name: &String| TIMELESS.contains(&name.as_str());
                 (is_qualified || parts.last().is_some_and(is_known))
                     && !(self.of_moment && parts.last().is_some_and(is_timeless))

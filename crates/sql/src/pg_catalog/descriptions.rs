@@ -5,7 +5,7 @@ use cairn_table::Catalog;
 use super::comments::{About, Kind};
 use super::facts::{SessionFacts, World};
 use super::row::{Row, row};
-use super::{oids, sequences};
+use super::{oids, procedures, sequences};
 
 /// The OIDs of the catalogs that contain the objects.
 const PG_CLASS: i64 = 1_259;
@@ -69,6 +69,9 @@ pub(super) fn shared(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
 
 /// Returns the comment on an object. `class` is the catalog of the object, if it is given.
 pub(super) fn of_object(world: &World, oid: i64, class: Option<&str>) -> Option<String> {
+    if let Some(found) = class.and_then(|class| procedures::description(oid, class)) {
+        return Some(found.to_owned());
+    }
     let class = match class {
         None => None,
         Some("pg_class") => Some(PG_CLASS),

@@ -6,23 +6,26 @@ use arrow::datatypes::{DataType, Field};
 use super::cell::{Cell, Shape, array, cells};
 use super::lookup::{class, class_name, class_oid, type_oid};
 use super::relations::{data_type, type_by_oid};
-use super::{World, define, descriptions, oids, sequences};
+use super::{World, define, descriptions, oids, procedures, sequences};
 use crate::batch::{arrow_error, as_json};
 use crate::error::{Error, Result};
+use crate::expr::Kind::{self, Any, BigInt, Boolean, Integer, Name, Oid, Text};
 use crate::session::SettingChange;
 use crate::sqlstate::{UNDEFINED_COLUMN, UNDEFINED_OBJECT, UNDEFINED_TABLE};
-use crate::syntax::quote_ident;
 
 /// Marks a text as JSON, for functions that report the type of a column.
 pub(super) const JSON: &str = "cairn_json";
 
 type Body = fn(&World, &[Cell]) -> Result<Cell>;
 
-/// A function of the system catalogs.
-#[derive(Debug, Clone, Copy)]
+/// A function on the system catalogs or the session.
+#[derive(Debug)]
 pub(crate) struct SystemFunction {
     pub name: &'static str,
-    result: Shape,
+    /// `None` if it is not in `pg_proc`: a part of the grammar, or a call of a rewritten query.
+    pub(super) arguments: Option<&'static [Kind]>,
+    pub(super) result: Shape,
+    pub(super) doc: &'static str,
     body: Body,
 }
 
@@ -60,160 +63,372 @@ impl SystemFunction {
     }
 }
 
-/// Operators in `pg_operator`.
-pub(super) const OPERATORS: &[&str] =
-    &["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "~", "!~", "~*", "!~*", "||"];
+const fn system(
+    name: &'static str,
+    arguments: Option<&'static [Kind]>,
+    result: Shape,
+    doc: &'static str,
+    body: Body,
+) -> SystemFunction {
+    SystemFunction { name, arguments, result, doc, body }
+}
 
-/// The names of the functions.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    FUNCTIONS.iter().map(|(name, ..)| *name)
+/// Returns all functions.
+pub(super) fn all() -> impl Iterator<Item = &'static SystemFunction> {
+    FUNCTIONS.iter()
 }
 
 /// Returns the function of this name; `None` if it is not one of the system's.
-pub(crate) fn function(name: &str) -> Option<SystemFunction> {
-    let (name, result, body) = FUNCTIONS.iter().find(|(known, ..)| *known == name)?;
-    Some(SystemFunction { name, result: *result, body: *body })
+pub(crate) fn function(name: &str) -> Option<&'static SystemFunction> {
+    FUNCTIONS.iter().find(|known| known.name == name)
 }
 
-const FUNCTIONS: &[(&str, Shape, Body)] = &[
-    ("version", Shape::Text, |world, _| Ok((&world.facts.version).into())),
-    ("current_database", Shape::Text, |world, _| Ok((&world.facts.database).into())),
-    ("current_catalog", Shape::Text, |world, _| Ok((&world.facts.database).into())),
-    ("current_schema", Shape::Text, |world, _| Ok(searched(world).into_iter().next().into())),
-    ("current_schemas", Shape::Texts, current_schemas),
-    ("current_user", Shape::Text, |world, _| Ok((&world.facts.user).into())),
-    ("session_user", Shape::Text, |world, _| Ok((&world.facts.user).into())),
-    ("current_role", Shape::Text, |world, _| Ok((&world.facts.user).into())),
-    ("user", Shape::Text, |world, _| Ok((&world.facts.user).into())),
-    ("pg_get_userbyid", Shape::Text, |world, args| {
+static FUNCTIONS: &[SystemFunction] = &[
+    system("version", Some(&[]), Shape::Text, "Version of the server.", |world, _| {
+        Ok((&world.facts.version).into())
+    }),
+    system("current_database", Some(&[]), Shape::Text, "Name of the database.", |world, _| {
+        Ok((&world.facts.database).into())
+    }),
+    system("current_catalog", None, Shape::Text, "Name of the database.", |world, _| {
+        Ok((&world.facts.database).into())
+    }),
+    system("current_schema", Some(&[]), Shape::Text, "First schema of the search path.", |world, _| {
+        Ok(searched(world).into_iter().next().into())
+    }),
+    system(
+        "current_schemas",
+        Some(&[Boolean]),
+        Shape::Texts,
+        "Schemas of the search path, and `pg_catalog` if the argument is true.",
+        current_schemas,
+    ),
+    system("current_user", None, Shape::Text, "Name of the user.", |world, _| Ok((&world.facts.user).into())),
+    system("session_user", None, Shape::Text, "Name of the user.", |world, _| Ok((&world.facts.user).into())),
+    system("current_role", None, Shape::Text, "Name of the user.", |world, _| Ok((&world.facts.user).into())),
+    system("user", None, Shape::Text, "Name of the user.", |world, _| Ok((&world.facts.user).into())),
+    system("pg_get_userbyid", Some(&[Oid]), Shape::Text, "Name of a user.", |world, args| {
         Ok(match int(args, 0) {
             Some(oids::USER) => (&world.facts.user).into(),
             other => other.map(|oid| format!("unknown (OID={oid})")).into(),
         })
     }),
-    ("pg_backend_pid", Shape::Int, |world, _| Ok(world.facts.pid.into())),
-    ("pg_is_in_recovery", Shape::Bool, |_, _| Ok(false.into())),
-    ("pg_postmaster_start_time", Shape::Time, |world, _| Ok(world.facts.started.into())),
-    ("pg_conf_load_time", Shape::Time, |world, _| Ok(world.facts.started.into())),
-    ("txid_current", Shape::Big, |world, _| Ok((world.facts.transaction as i64).into())),
-    ("pg_current_xact_id", Shape::Big, |world, _| Ok((world.facts.transaction as i64).into())),
-    ("inet_server_addr", Shape::Text, nothing),
-    ("inet_server_port", Shape::Int, nothing),
-    ("inet_client_addr", Shape::Text, nothing),
-    ("inet_client_port", Shape::Int, nothing),
-    ("current_setting", Shape::Text, current_setting),
-    ("set_config", Shape::Text, set_config),
-    ("pg_encoding_to_char", Shape::Text, |_, args| {
+    system("pg_backend_pid", Some(&[]), Shape::Int, "Number of the session.", |world, _| {
+        Ok(world.facts.pid.into())
+    }),
+    system("pg_is_in_recovery", Some(&[]), Shape::Bool, "False.", |_, _| Ok(false.into())),
+    system(
+        "pg_postmaster_start_time",
+        Some(&[]),
+        Shape::Time,
+        "Time at which the database was opened.",
+        |world, _| Ok(world.facts.started.into()),
+    ),
+    system(
+        "pg_conf_load_time",
+        Some(&[]),
+        Shape::Time,
+        "Time at which the database was opened.",
+        |world, _| Ok(world.facts.started.into()),
+    ),
+    system("txid_current", Some(&[]), Shape::Big, "Number of the transaction.", |world, _| {
+        Ok((world.facts.transaction as i64).into())
+    }),
+    system("pg_current_xact_id", Some(&[]), Shape::Big, "Number of the transaction.", |world, _| {
+        Ok((world.facts.transaction as i64).into())
+    }),
+    system("inet_server_addr", Some(&[]), Shape::Text, "NULL.", nothing),
+    system("inet_server_port", Some(&[]), Shape::Int, "NULL.", nothing),
+    system("inet_client_addr", Some(&[]), Shape::Text, "NULL.", nothing),
+    system("inet_client_port", Some(&[]), Shape::Int, "NULL.", nothing),
+    system(
+        "current_setting",
+        Some(&[Text, Boolean]),
+        Shape::Text,
+        "Value of a setting. If the second argument is true, NULL for an unknown one.",
+        current_setting,
+    ),
+    system(
+        "set_config",
+        Some(&[Text, Text, Boolean]),
+        Shape::Text,
+        "Changes a setting, at the end of the statement.",
+        set_config,
+    ),
+    system("pg_encoding_to_char", Some(&[Integer]), Shape::Text, "Name of an encoding.", |_, args| {
         Ok(int(args, 0).map(|code| if code == 6 { "UTF8" } else { "" }).into())
     }),
-    ("pg_char_to_encoding", Shape::Int, |_, _| Ok(6.into())),
-    ("getdatabaseencoding", Shape::Text, |_, _| Ok("UTF8".into())),
-    ("pg_client_encoding", Shape::Text, |_, _| Ok("UTF8".into())),
-    ("quote_ident", Shape::Text, |_, args| Ok(text(args, 0).map(|name| quote_ident(&name)).into())),
-    ("quote_literal", Shape::Text, |_, args| Ok(text(args, 0).map(|text| quote_literal(&text)).into())),
-    ("quote_nullable", Shape::Text, |_, args| {
-        Ok(text(args, 0).map_or_else(|| "NULL".to_owned(), |text| quote_literal(&text)).into())
+    system("pg_char_to_encoding", Some(&[Name]), Shape::Int, "Number of an encoding.", |_, _| Ok(6.into())),
+    system("getdatabaseencoding", Some(&[]), Shape::Text, "`UTF8`.", |_, _| Ok("UTF8".into())),
+    system("pg_client_encoding", Some(&[]), Shape::Text, "`UTF8`.", |_, _| Ok("UTF8".into())),
+    system(
+        "format_type",
+        Some(&[Oid, Integer]),
+        Shape::Text,
+        "Name of a type with its modifier.",
+        |_, args| Ok(int(args, 0).map(|oid| define::format_type(oid, int(args, 1))).into()),
+    ),
+    system("pg_get_expr", Some(&[Text, Oid]), Shape::Text, "Text of an expression.", |_, args| {
+        Ok(text(args, 0).into())
     }),
-    ("format_type", Shape::Text, |_, args| {
-        Ok(int(args, 0).map(|oid| define::format_type(oid, int(args, 1))).into())
+    system(
+        "pg_get_constraintdef",
+        Some(&[Oid, Boolean]),
+        Shape::Text,
+        "Definition of a constraint.",
+        |world, args| {
+            Ok(int(args, 0)
+                .and_then(|oid| {
+                    define::constraint(&world.catalog, oid, &world.facts.search_path, is_true(args, 1))
+                })
+                .into())
+        },
+    ),
+    system(
+        "pg_get_indexdef",
+        Some(&[Oid, Integer, Boolean]),
+        Shape::Text,
+        "Definition of an index, or a column of it.",
+        index_definition,
+    ),
+    system("pg_get_viewdef", Some(&[Oid, Boolean]), Shape::Text, "Query of a view.", view_definition),
+    system("pg_get_functiondef", Some(&[Oid]), Shape::Text, "NULL.", nothing),
+    system("pg_get_function_result", Some(&[Oid]), Shape::Text, "Type of a function's result.", |_, args| {
+        Ok(int(args, 0).and_then(procedures::result).into())
     }),
-    ("pg_get_expr", Shape::Text, |_, args| Ok(text(args, 0).into())),
-    ("pg_get_constraintdef", Shape::Text, |world, args| {
-        Ok(int(args, 0)
-            .and_then(|oid| {
-                define::constraint(&world.catalog, oid, &world.facts.search_path, is_true(args, 1))
-            })
-            .into())
-    }),
-    ("pg_get_indexdef", Shape::Text, index_definition),
-    ("pg_get_viewdef", Shape::Text, view_definition),
-    ("pg_get_functiondef", Shape::Text, nothing),
-    ("pg_get_function_result", Shape::Text, |_, _| Ok("text".into())),
-    ("pg_get_function_arguments", Shape::Text, |_, _| Ok("".into())),
-    ("pg_get_function_identity_arguments", Shape::Text, |_, _| Ok("".into())),
-    ("pg_get_function_sqlbody", Shape::Text, nothing),
-    ("pg_get_ruledef", Shape::Text, nothing),
-    ("pg_get_triggerdef", Shape::Text, nothing),
-    ("pg_get_partkeydef", Shape::Text, nothing),
-    ("pg_get_statisticsobjdef", Shape::Text, nothing),
-    ("pg_get_statisticsobjdef_columns", Shape::Text, nothing),
-    ("pg_get_serial_sequence", Shape::Text, serial_sequence),
-    ("cairn_sequence_number", Shape::Big, |world, args| {
+    system(
+        "pg_get_function_arguments",
+        Some(&[Oid]),
+        Shape::Text,
+        "Types of a function's arguments.",
+        |_, args| Ok(int(args, 0).and_then(procedures::arguments).into()),
+    ),
+    system(
+        "pg_get_function_identity_arguments",
+        Some(&[Oid]),
+        Shape::Text,
+        "Types of a function's arguments.",
+        |_, args| Ok(int(args, 0).and_then(procedures::arguments).into()),
+    ),
+    system("pg_get_function_sqlbody", Some(&[Oid]), Shape::Text, "NULL.", nothing),
+    system("pg_get_ruledef", Some(&[Oid, Boolean]), Shape::Text, "NULL.", nothing),
+    system("pg_get_triggerdef", Some(&[Oid, Boolean]), Shape::Text, "NULL.", nothing),
+    system("pg_get_partkeydef", Some(&[Oid]), Shape::Text, "NULL.", nothing),
+    system("pg_get_statisticsobjdef", Some(&[Oid]), Shape::Text, "NULL.", nothing),
+    system("pg_get_statisticsobjdef_columns", Some(&[Oid]), Shape::Text, "NULL.", nothing),
+    system(
+        "pg_get_serial_sequence",
+        Some(&[Text, Text]),
+        Shape::Text,
+        "Name of the sequence of a column.",
+        serial_sequence,
+    ),
+    system("cairn_sequence_number", None, Shape::Big, "", |world, args| {
         let column = text(args, 1).unwrap_or_default();
         Ok(int(args, 0).and_then(|oid| sequences::number(&world.facts, oid, &column)).into())
     }),
-    ("cairn_sequence_cycles", Shape::Bool, |world, args| {
+    system("cairn_sequence_cycles", None, Shape::Bool, "", |world, args| {
         Ok(int(args, 0).and_then(|oid| sequences::cycles(&world.facts, oid)).into())
     }),
-    ("pg_tablespace_location", Shape::Text, |_, _| Ok("".into())),
-    ("pg_relation_is_publishable", Shape::Bool, |_, _| Ok(true.into())),
-    ("obj_description", Shape::Text, |world, args| {
+    system("pg_tablespace_location", Some(&[Oid]), Shape::Text, "Empty.", |_, _| Ok("".into())),
+    system("pg_relation_is_publishable", Some(&[Oid]), Shape::Bool, "True.", |_, _| Ok(true.into())),
+    system("obj_description", Some(&[Oid, Name]), Shape::Text, "Comment on an object.", |world, args| {
         let class = text(args, 1);
         let found = int(args, 0).and_then(|oid| descriptions::of_object(world, oid, class.as_deref()));
         Ok(found.into())
     }),
-    ("col_description", Shape::Text, |world, args| {
+    system("col_description", Some(&[Oid, Integer]), Shape::Text, "Comment on a column.", |world, args| {
         let column = int(args, 0).zip(int(args, 1));
         Ok(column.and_then(|(oid, number)| descriptions::of_column(world, oid, number)).into())
     }),
-    ("shobj_description", Shape::Text, |world, args| {
+    system("shobj_description", Some(&[Oid, Name]), Shape::Text, "Comment on a database.", |world, args| {
         let found = int(args, 0).filter(|oid| *oid == oids::DATABASE);
         Ok(found.and_then(|oid| descriptions::of_object(world, oid, Some("pg_database"))).into())
     }),
-    ("pg_table_is_visible", Shape::Bool, is_visible),
-    ("pg_type_is_visible", Shape::Bool, |_, args| {
-        Ok(int(args, 0).map(|oid| type_by_oid(oid).is_some()).into())
+    system(
+        "pg_table_is_visible",
+        Some(&[Oid]),
+        Shape::Bool,
+        "Whether an object is found without its schema.",
+        is_visible,
+    ),
+    system(
+        "pg_type_is_visible",
+        Some(&[Oid]),
+        Shape::Bool,
+        "Whether an object is found without its schema.",
+        |_, args| Ok(int(args, 0).map(|oid| type_by_oid(oid).is_some()).into()),
+    ),
+    system(
+        "pg_function_is_visible",
+        Some(&[Oid]),
+        Shape::Bool,
+        "Whether an object is found without its schema.",
+        visible,
+    ),
+    system(
+        "pg_operator_is_visible",
+        Some(&[Oid]),
+        Shape::Bool,
+        "Whether an object is found without its schema.",
+        visible,
+    ),
+    system(
+        "pg_opclass_is_visible",
+        Some(&[Oid]),
+        Shape::Bool,
+        "Whether an object is found without its schema.",
+        visible,
+    ),
+    system(
+        "pg_opfamily_is_visible",
+        Some(&[Oid]),
+        Shape::Bool,
+        "Whether an object is found without its schema.",
+        visible,
+    ),
+    system(
+        "pg_collation_is_visible",
+        Some(&[Oid]),
+        Shape::Bool,
+        "Whether an object is found without its schema.",
+        visible,
+    ),
+    system(
+        "pg_conversion_is_visible",
+        Some(&[Oid]),
+        Shape::Bool,
+        "Whether an object is found without its schema.",
+        visible,
+    ),
+    system(
+        "pg_statistics_obj_is_visible",
+        Some(&[Oid]),
+        Shape::Bool,
+        "Whether an object is found without its schema.",
+        visible,
+    ),
+    system(
+        "pg_ts_config_is_visible",
+        Some(&[Oid]),
+        Shape::Bool,
+        "Whether an object is found without its schema.",
+        visible,
+    ),
+    system(
+        "has_table_privilege",
+        Some(&[Oid, Text]),
+        Shape::Bool,
+        "True: the only user may do everything.",
+        allowed,
+    ),
+    system(
+        "has_any_column_privilege",
+        Some(&[Oid, Text]),
+        Shape::Bool,
+        "True: the only user may do everything.",
+        allowed,
+    ),
+    system(
+        "has_column_privilege",
+        Some(&[Oid, Text, Text]),
+        Shape::Bool,
+        "True: the only user may do everything.",
+        allowed,
+    ),
+    system(
+        "has_schema_privilege",
+        Some(&[Oid, Text]),
+        Shape::Bool,
+        "True: the only user may do everything.",
+        allowed,
+    ),
+    system(
+        "has_database_privilege",
+        Some(&[Oid, Text]),
+        Shape::Bool,
+        "True: the only user may do everything.",
+        allowed,
+    ),
+    system(
+        "has_function_privilege",
+        Some(&[Oid, Text]),
+        Shape::Bool,
+        "True: the only user may do everything.",
+        allowed,
+    ),
+    system(
+        "has_sequence_privilege",
+        Some(&[Oid, Text]),
+        Shape::Bool,
+        "True: the only user may do everything.",
+        allowed,
+    ),
+    system(
+        "has_tablespace_privilege",
+        Some(&[Oid, Text]),
+        Shape::Bool,
+        "True: the only user may do everything.",
+        allowed,
+    ),
+    system(
+        "has_type_privilege",
+        Some(&[Oid, Text]),
+        Shape::Bool,
+        "True: the only user may do everything.",
+        allowed,
+    ),
+    system(
+        "pg_has_role",
+        Some(&[Name, Text]),
+        Shape::Bool,
+        "True: the only user may do everything.",
+        allowed,
+    ),
+    system("pg_relation_size", Some(&[Oid]), Shape::Big, "Estimated size of a table in bytes.", size),
+    system("pg_total_relation_size", Some(&[Oid]), Shape::Big, "Estimated size of a table in bytes.", size),
+    system("pg_table_size", Some(&[Oid]), Shape::Big, "Estimated size of a table in bytes.", size),
+    system("pg_indexes_size", Some(&[Oid]), Shape::Big, "Estimated size of a table in bytes.", size),
+    system(
+        "pg_database_size",
+        Some(&[Name]),
+        Shape::Big,
+        "Estimated size of the database in bytes.",
+        |world, _| Ok(super::row::tables(&world.catalog).map(|table| size_of(table)).sum::<i64>().into()),
+    ),
+    system("pg_size_pretty", Some(&[BigInt]), Shape::Text, "Size in a unit that suits it.", |_, args| {
+        Ok(int(args, 0).map(pretty).into())
     }),
-    ("pg_function_is_visible", Shape::Bool, visible),
-    ("pg_operator_is_visible", Shape::Bool, visible),
-    ("pg_opclass_is_visible", Shape::Bool, visible),
-    ("pg_opfamily_is_visible", Shape::Bool, visible),
-    ("pg_collation_is_visible", Shape::Bool, visible),
-    ("pg_conversion_is_visible", Shape::Bool, visible),
-    ("pg_statistics_obj_is_visible", Shape::Bool, visible),
-    ("pg_ts_config_is_visible", Shape::Bool, visible),
-    ("has_table_privilege", Shape::Bool, allowed),
-    ("has_any_column_privilege", Shape::Bool, allowed),
-    ("has_column_privilege", Shape::Bool, allowed),
-    ("has_schema_privilege", Shape::Bool, allowed),
-    ("has_database_privilege", Shape::Bool, allowed),
-    ("has_function_privilege", Shape::Bool, allowed),
-    ("has_sequence_privilege", Shape::Bool, allowed),
-    ("has_tablespace_privilege", Shape::Bool, allowed),
-    ("has_type_privilege", Shape::Bool, allowed),
-    ("pg_has_role", Shape::Bool, allowed),
-    ("pg_relation_size", Shape::Big, size),
-    ("pg_total_relation_size", Shape::Big, size),
-    ("pg_table_size", Shape::Big, size),
-    ("pg_indexes_size", Shape::Big, size),
-    ("pg_database_size", Shape::Big, |world, _| {
-        Ok(super::row::tables(&world.catalog).map(|table| size_of(table)).sum::<i64>().into())
-    }),
-    ("pg_size_pretty", Shape::Text, |_, args| Ok(int(args, 0).map(pretty).into())),
-    ("to_regclass", Shape::Text, |world, args| {
+    system("to_regclass", Some(&[Text]), Shape::Text, "Name of a relation, if it exists.", |world, args| {
         Ok(text(args, 0).and_then(|name| class_oid(world, &name)).map(|oid| class_name(world, oid)).into())
     }),
-    ("to_regtype", Shape::Big, |_, args| Ok(text(args, 0).and_then(|name| type_oid(&name)).into())),
-    ("to_regnamespace", Shape::Text, |world, args| {
-        Ok(text(args, 0).filter(|name| oids::namespace(&world.catalog, name) != 0).into())
+    system("to_regtype", Some(&[Text]), Shape::Big, "OID of a type, if it exists.", |_, args| {
+        Ok(text(args, 0).and_then(|name| type_oid(&name)).into())
     }),
+    system(
+        "to_regnamespace",
+        Some(&[Text]),
+        Shape::Text,
+        "Name of a schema, if it exists.",
+        |world, args| Ok(text(args, 0).filter(|name| oids::namespace(&world.catalog, name) != 0).into()),
+    ),
     // Casts to the `reg` types become calls of these: an object's OID from its name or OID, and its
     // name.
-    ("cairn_regclass_oid", Shape::Big, |world, args| {
+    system("cairn_regclass_oid", None, Shape::Big, "", |world, args| {
         reg_oid(args, "relation", |name| class_oid(world, name))
     }),
-    ("cairn_regclass_name", Shape::Text, |world, args| {
+    system("cairn_regclass_name", None, Shape::Text, "", |world, args| {
         let oid = reg_oid(args, "relation", |name| class_oid(world, name))?;
         Ok(oid.int().map(|oid| class_name(world, oid)).into())
     }),
-    ("cairn_regtype_oid", Shape::Big, |_, args| reg_oid(args, "type", type_oid)),
-    ("cairn_regtype_name", Shape::Text, |_, args| {
+    system("cairn_regtype_oid", None, Shape::Big, "", |_, args| reg_oid(args, "type", type_oid)),
+    system("cairn_regtype_name", None, Shape::Text, "", |_, args| {
         Ok(reg_oid(args, "type", type_oid)?.int().map(|oid| define::format_type(oid, None)).into())
     }),
-    ("cairn_regnamespace_oid", Shape::Big, |world, args| {
+    system("cairn_regnamespace_oid", None, Shape::Big, "", |world, args| {
         reg_oid(args, "schema", |name| Some(oids::namespace(&world.catalog, name)).filter(|oid| *oid != 0))
     }),
-    ("cairn_regnamespace_name", Shape::Text, |world, args| {
+    system("cairn_regnamespace_name", None, Shape::Text, "", |world, args| {
         let schemas = ["pg_catalog", "information_schema", "pg_toast"]
             .into_iter()
             .chain(super::row::schemas(&world.catalog));
@@ -221,20 +436,26 @@ const FUNCTIONS: &[(&str, Shape, Body)] = &[
             .and_then(|oid| schemas.into_iter().find(|name| oids::namespace(&world.catalog, name) == oid));
         Ok(found.map(str::to_owned).or_else(|| text(args, 0)).into())
     }),
-    ("cairn_regrole_oid", Shape::Big, |_, _| Ok(oids::USER.into())),
-    ("cairn_regrole_name", Shape::Text, |world, _| Ok((&world.facts.user).into())),
-    ("cairn_array_text", Shape::Text, |_, args| Ok(text(args, 0).into())),
-    ("cairn_no_texts", Shape::Texts, |_, _| Ok(Vec::<String>::new().into())),
-    ("cairn_positions", Shape::Bigs, |_, args| {
+    system("cairn_regrole_oid", None, Shape::Big, "", |_, _| Ok(oids::USER.into())),
+    system("cairn_regrole_name", None, Shape::Text, "", |world, _| Ok((&world.facts.user).into())),
+    system("cairn_array_text", None, Shape::Text, "", |_, args| Ok(text(args, 0).into())),
+    system("cairn_no_texts", None, Shape::Texts, "", |_, _| Ok(Vec::<String>::new().into())),
+    system("cairn_positions", None, Shape::Bigs, "", |_, args| {
         Ok(length(args).map(|count| (1..=count).collect::<Vec<i64>>()).into())
     }),
-    ("cairn_positions0", Shape::Bigs, |_, args| {
+    system("cairn_positions0", None, Shape::Bigs, "", |_, args| {
         Ok(length(args).map(|count| (0..count).collect::<Vec<i64>>()).into())
     }),
-    ("json_build_object", Shape::Text, |_, args| Ok(object(args).into())),
-    (JSON, Shape::Text, |_, args| Ok(text(args, 0).into())),
-    ("pg_my_temp_schema", Shape::Big, |_, _| Ok(0.into())),
-    ("pg_is_other_temp_schema", Shape::Bool, |_, _| Ok(false.into())),
+    system(
+        "json_build_object",
+        Some(&[Any]),
+        Shape::Text,
+        "JSON object of keys and values in turn.",
+        |_, args| Ok(object(args).into()),
+    ),
+    system(JSON, None, Shape::Text, "", |_, args| Ok(text(args, 0).into())),
+    system("pg_my_temp_schema", Some(&[]), Shape::Big, "0.", |_, _| Ok(0.into())),
+    system("pg_is_other_temp_schema", Some(&[Oid]), Shape::Bool, "False.", |_, _| Ok(false.into())),
 ];
 
 fn int(args: &[Cell], at: usize) -> Option<i64> {
@@ -313,11 +534,6 @@ fn serial_sequence(world: &World, args: &[Cell]) -> Result<Cell> {
         return Err(failure(UNDEFINED_COLUMN, what));
     }
     Ok(sequences::of_column(&world.catalog, &world.facts, oid, &column).into())
-}
-
-fn quote_literal(text: &str) -> String {
-    let doubled = text.replace('\'', "''");
-    if text.contains('\\') { format!("E'{}'", doubled.replace('\\', "\\\\")) } else { format!("'{doubled}'") }
 }
 
 fn index_definition(world: &World, args: &[Cell]) -> Result<Cell> {

@@ -23,6 +23,7 @@ mod functions;
 mod information;
 mod lookup;
 mod oids;
+mod procedures;
 mod relations;
 mod rewrite;
 mod row;
@@ -44,4 +45,11 @@ use crate::syntax::TableName;
 pub(crate) fn system_columns(name: &TableName) -> Option<Vec<String>> {
     let relation = relations::find(name.schema.as_deref().unwrap_or("pg_catalog"), &name.name)?;
     Some(relation.columns.iter().map(|(name, _)| (*name).to_owned()).collect())
+}
+
+/// Returns the documented functions: name, types of arguments, documentation.
+#[cfg(test)]
+pub(crate) fn documented() -> impl Iterator<Item = (&'static str, &'static [crate::expr::Kind], &'static str)>
+{
+    functions::all().filter_map(|function| Some((function.name, function.arguments?, function.doc)))
 }

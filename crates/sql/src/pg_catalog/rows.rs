@@ -7,7 +7,7 @@ use super::cell::Cell;
 use super::facts::SessionFacts;
 use super::relations::{relations, shape, type_by_name, types};
 use super::row::{Row, attribute, indexes_of, row, schemas, tables, view_columns};
-use super::{define, descriptions, information, oids, sequences};
+use super::{define, descriptions, information, oids, procedures, sequences};
 
 /// The rows of a relation.
 pub(super) fn rows(schema: &str, name: &str, catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
@@ -66,10 +66,9 @@ fn fixed(name: &str, facts: &SessionFacts) -> Vec<Row> {
         }).collect(),
         "pg_range" => [(3904, 23, 4451), (3906, 1700, 4532), (3908, 1114, 4533), (3910, 1184, 4534), (3912, 1082, 4535), (3926, 20, 4536)].into_iter()
             .map(|(range, of, many)| row! { "rngtypid": range, "rngsubtype": of, "rngmultitypid": many }).collect(),
-        "pg_operator" => super::functions::OPERATORS.iter().enumerate().map(|(at, name)| row! { "oid": 9_000 + at, "oprname": *name, "oprnamespace": oids::PG_CATALOG, "oprowner": oids::USER, "oprkind": "b", "oprresult": 16_i64 }).collect(),
-        "pg_proc" => super::functions::names().enumerate().map(|(at, name)| row! {
-            "oid": 9_100 + at, "proname": name, "pronamespace": oids::PG_CATALOG, "proowner": oids::USER, "prolang": 12_i64, "prokind": "f", "provolatile": "s", "proparallel": "s", "prorettype": 25_i64, "prosrc": name,
-        }).collect(),
+        "pg_operator" => procedures::operators(),
+        "pg_cast" => procedures::casts(),
+        "pg_proc" => procedures::rows(),
         "pg_stat_activity" => vec![row! {
             "datid": oids::DATABASE, "datname": &facts.database, "pid": i64::from(facts.pid), "usesysid": oids::USER, "usename": &facts.user, "state": "active", "backend_type": "client backend",
             "application_name": facts.settings.get("application_name"),

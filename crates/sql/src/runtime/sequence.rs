@@ -414,7 +414,9 @@ impl SessionSequences {
                 // This transaction has locked the row. Before it commits, the row must not count as
                 // being ahead, so it is not moved ahead.
                 advance(shared, transaction, &name, 0)?;
-            } else if let Some(moved) = transaction.beside(|other| advance(shared, other, &name, BLOCK))? {
+            } else if let Some(moved) =
+                transaction.autonomous(|other| advance(shared, other, &name, BLOCK))?
+            {
                 moved.tell(shared, &name);
             }
         }

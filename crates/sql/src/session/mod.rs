@@ -14,7 +14,7 @@ mod transaction;
 use std::any::Any;
 
 use cairn_table::schema::ColumnType;
-use cairn_table::{Canceller, RowBuf, Spare};
+use cairn_table::{Canceller, ReusableTransaction, RowBuf};
 use cairn_vfs::sync::Arc;
 use sqlparser::ast::Statement as SyntaxTree;
 
@@ -36,7 +36,7 @@ pub(crate) struct Session {
     pub shared: Arc<Shared>,
     pub open: Option<Open>,
     /// Parts of the last transaction for the next one to reuse.
-    spare: Option<Spare>,
+    spare: Option<ReusableTransaction>,
     /// The context of expressions.
     pub context: SessionContext,
     pub canceller: Canceller,

@@ -316,7 +316,7 @@ impl Session {
         let (shared, sequences) = (&self.shared, &self.context.sequences);
         // ORDER: before the locks on their rows are released, as in a rollback.
         let undoes = || sequences.end(shared, false);
-        let result = open.transaction.commit_sparing(self.context.settings.durability, undoes);
+        let result = open.transaction.commit_reusable(self.context.settings.durability, undoes);
         let result = result.map(|spare| self.spare = spare);
         self.cursors.end(result.is_ok());
         self.keep_settings(open.settings, result.is_ok());
@@ -338,7 +338,7 @@ impl Session {
         }
         // ORDER: before the locks on their rows are released.
         self.context.sequences.end(&self.shared, false);
-        self.spare = open.transaction.rollback_sparing()?;
+        self.spare = open.transaction.rollback_reusable()?;
         Ok(())
     }
 

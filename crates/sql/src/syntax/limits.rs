@@ -19,17 +19,17 @@ use crate::syntax::walk;
 /// The longest statement, in bytes.
 pub(super) const LONGEST: usize = 64 << 20;
 /// The most tokens that may each add a level to the parsed tree.
-const MOST_TOKENS: usize = 6_000;
+const MAX_TOKENS: usize = 6_000;
 /// The most levels of a tree, and of its plan.
-pub(crate) const DEEPEST: usize = 2_000;
+pub(crate) const MAX_LEVELS: usize = 2_000;
 /// The most relations of a statement, including those of its views.
-pub(crate) const MOST_RELATIONS: usize = 1_000;
+pub(crate) const MAX_RELATIONS: usize = 1_000;
 /// The most nested calls in queries that DataFusion plans.
 const MOST_CALLS: usize = 100;
 /// The most nested COALESCE, CASE and BETWEEN, each of which doubles its operand.
 const MOST_DOUBLED: usize = 10;
 /// The most nested brackets, and other recursions of the parser.
-pub(super) const MOST_BRACKETS: usize = 1_000;
+pub(super) const MAX_BRACKETS: usize = 1_000;
 /// The stack per level for parsing, walking or dropping a tree, in a build without optimization.
 const LEVEL_BYTES: usize = 32 << 10;
 /// The stack per level for planning.
@@ -87,7 +87,7 @@ pub(super) fn depth(tokens: &[TokenWithSpan]) -> Result<usize> {
             }
         }
         most = most.max(sum);
-        if levels.len() > MOST_BRACKETS || most > MOST_TOKENS {
+        if levels.len() > MAX_BRACKETS || most > MAX_TOKENS {
             return Err(too_deep());
         }
     }
@@ -96,10 +96,10 @@ pub(super) fn depth(tokens: &[TokenWithSpan]) -> Result<usize> {
 
 /// Returns the error for a statement with too many levels.
 pub(crate) fn too_deep() -> Error {
-    let what = format!(
-        "the statement is nested too deeply: {DEEPEST} levels and {MOST_BRACKETS} brackets are the most"
+    let message = format!(
+        "the statement is nested too deeply: the maximum is {MAX_LEVELS} levels and {MAX_BRACKETS} brackets"
     );
-    Error::new(STATEMENT_TOO_COMPLEX, what)
+    Error::new(STATEMENT_TOO_COMPLEX, message)
 }
 
 /// Counts the levels of a statement's tree and of its plan, in which relations and the parts of a
@@ -247,13 +247,13 @@ struct Levels {
 
 impl Levels {
     fn total(&self) -> Result<usize> {
-        if self.relations > MOST_RELATIONS {
-            let what =
-                format!("the statement names {} relations: {MOST_RELATIONS} are the most", self.relations);
-            return Err(Error::new(STATEMENT_TOO_COMPLEX, what));
+        if self.relations > MAX_RELATIONS {
+            let message =
+                format!("the statement names {} relations: {MAX_RELATIONS} is the maximum", self.relations);
+            return Err(Error::new(STATEMENT_TOO_COMPLEX, message));
         }
         let total = self.most + self.relations + self.operations;
-        if total > DEEPEST { Err(too_deep()) } else { Ok(total) }
+        if total > MAX_LEVELS { Err(too_deep()) } else { Ok(total) }
     }
 
     fn enter(&mut self) -> ControlFlow<()> {
@@ -360,18 +360,18 @@ pub(crate) fn deep<T>(levels: usize, f: impl FnOnce() -> T) -> T {
     if levels <= SHALLOW {
         return f();
     }
-    let bytes = levels.min(MOST_TOKENS) * LEVEL_BYTES;
+    let bytes = levels.min(MAX_TOKENS) * LEVEL_BYTES;
     stacker::maybe_grow(bytes, bytes + BASE_BYTES, f)
 }
 
 /// Like [`deep`], for one step of a recursion whose depth is unknown.
 pub(crate) fn deeper<T>(levels: usize, f: impl FnOnce() -> T) -> T {
-    let bytes = STEP_BYTES + levels.min(MOST_TOKENS) * LEVEL_BYTES;
+    let bytes = STEP_BYTES + levels.min(MAX_TOKENS) * LEVEL_BYTES;
     stacker::maybe_grow(bytes, bytes + BASE_BYTES, f)
 }
 
 /// Like [`deep`], for planning queries: DataFusion has large frames even for flat queries.
 pub(crate) fn planning<T>(levels: usize, f: impl FnOnce() -> T) -> T {
-    let bytes = BASE_BYTES + levels.min(DEEPEST) * PLANNED_LEVEL_BYTES;
+    let bytes = BASE_BYTES + levels.min(MAX_LEVELS) * PLANNED_LEVEL_BYTES;
     stacker::maybe_grow(bytes, bytes + BASE_BYTES, f)
 }

@@ -27,7 +27,7 @@ mod words;
 pub(crate) use change::change_of;
 pub(crate) use cursors::{Declared, Direction, Fetch};
 pub(crate) use identity::{IdentityChange, kind_of, sequence_name};
-pub(crate) use limits::{DEEPEST, MOST_RELATIONS, deep, deeper, levels, planning, too_deep, too_involved};
+pub(crate) use limits::{MAX_LEVELS, MAX_RELATIONS, deep, deeper, levels, planning, too_deep, too_involved};
 pub(crate) use names::{TableName, fold, ident, last_name, name_parts, qualified};
 pub(crate) use overriding::{Overriding, sql_of};
 pub use parse::split;

@@ -10,7 +10,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::cursors::{self, Declared, Fetch};
 use super::dialect::Dialect;
-use super::limits::{self, MOST_BRACKETS, deep};
+use super::limits::{self, MAX_BRACKETS, deep};
 use super::{balance, precedence, symmetric};
 use crate::error::{Error, Result};
 use crate::sqlstate::SYNTAX_ERROR;
@@ -20,7 +20,7 @@ const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
 
 /// The recursion limit of the parser. Each bracket takes a level, and so do the expression in it
 /// and a sign or NOT before it.
-const RECURSION: usize = 3 * MOST_BRACKETS;
+const RECURSION: usize = 3 * MAX_BRACKETS;
 
 /// A parsed statement.
 #[derive(Debug)]

@@ -175,3 +175,34 @@ fn facts_are_those_of_the_moment() {
         assert_eq!(ask(&mut c, "select count(*) from pg_sequences"), [count]);
     }
 }
+
+/// Goal: functions, operators and casts are listed as psql's `\df`, `\do` and `\dC` show them.
+/// Method: PostgreSQL 15's rows for the same names.
+#[test]
+fn functions_are_listed() {
+    let mut c = database().connect();
+    let described =
+        "pg_get_function_result(oid), pg_get_function_arguments(oid), prokind, provolatile, proisstrict";
+    let sql = |name: &str| format!("select {described} from pg_proc where proname = '{name}' order by 2");
+    assert_eq!(ask(&mut c, &sql("lpad")), ["text|text, integer|f|i|t", "text|text, integer, text|f|i|t"]);
+    assert_eq!(ask(&mut c, &sql("nextval")), ["bigint|text|f|v|t"]);
+    assert_eq!(ask(&mut c, &sql("row_number")), ["bigint||w|i|f"]);
+    assert_eq!(ask(&mut c, &sql("concat")), ["text|VARIADIC \"any\"|f|i|f"]);
+    assert_eq!(ask(&mut c, &sql("coalesce")), Vec::<String>::new());
+    let sql = "select oprkind, format_type(oprleft, null), format_type(oprright, null), format_type(oprresult, null), \
+               obj_description(oid, 'pg_operator') from pg_operator where oprname = '-' and oprright = 1186 order by 2, 3";
+    assert_eq!(
+        ask(&mut c, sql),
+        [
+            "b|date|interval|timestamp without time zone|Before.",
+            "b|interval|interval|interval|Difference.",
+            "b|time without time zone|interval|time without time zone|Before, within the day.",
+            "b|timestamp with time zone|interval|timestamp with time zone|Before.",
+            "b|timestamp without time zone|interval|timestamp without time zone|Before.",
+            "l|-|interval|interval|Negation.",
+        ]
+    );
+    let sql =
+        "select format_type(casttarget, null), castcontext from pg_cast where castsource = 1082 order by 1";
+    assert_eq!(ask(&mut c, sql), ["timestamp with time zone|i", "timestamp without time zone|i"]);
+}

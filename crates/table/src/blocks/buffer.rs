@@ -31,6 +31,22 @@ pub enum ColumnValues {
 }
 
 impl ColumnValues {
+    /// Returns the number of values.
+    fn len(&self) -> usize {
+        match self {
+            ColumnValues::Boolean(values) => values.len(),
+            ColumnValues::SmallInt(values) => values.len(),
+            ColumnValues::Int(values) => values.len(),
+            ColumnValues::BigInt(values) => values.len(),
+            ColumnValues::Real(values) => values.len(),
+            ColumnValues::Double(values) => values.len(),
+            ColumnValues::Decimal(values) => values.len(),
+            ColumnValues::Interval(values) => values.len(),
+            ColumnValues::Uuid(values) => values.len(),
+            ColumnValues::Bytes(values) => values.ends.len().saturating_sub(1),
+        }
+    }
+
     pub(super) fn reserve(&mut self, count: usize) {
         match self {
             ColumnValues::Boolean(values) => values.reserve(count),
@@ -118,6 +134,7 @@ fn runs(bits: &[u64], mut each: impl FnMut(Range<usize>)) {
                 each(run.clone());
                 run.start = start;
             }
+            debug_assert!(ones > 0 && gap + ones <= u64::BITS, "a run of {ones} bits begins at {gap}");
             run.end = start + ones as usize;
             at = run.end;
             left = left.checked_shr(gap + ones).unwrap_or_default();
@@ -166,6 +183,7 @@ impl ByteValues {
             if first != to {
                 bytes.copy_within(from..end, to_byte);
                 // The values removed before it have made the buffer shorter by this.
+                debug_assert!(from >= to_byte && first > to, "values move from {first} to {to}");
                 let shorter = from - to_byte;
                 ends.copy_within(first + 1..=last, to + 1);
                 let moved = ends.get_mut(to + 1..=to + last - first).unwrap_or_default();
@@ -235,6 +253,13 @@ impl Validity {
         }
         self.len += 1;
         self.nulls += usize::from(!is_valid);
+        debug_assert!(
+            self.nulls > 0 && self.nulls <= self.len && self.bits.len() == self.len.div_ceil(8),
+            "{} of {} values are NULL, in {} bytes",
+            self.nulls,
+            self.len,
+            self.bits.len()
+        );
     }
 
     /// See [`ColumnBuf::keep_from`].
@@ -272,6 +297,7 @@ impl Validity {
             *last &= (1 << (self.len % 8)) - 1;
         }
         let valid: usize = self.bits.iter().map(|bits| bits.count_ones() as usize).sum();
+        debug_assert!(valid <= self.len, "{valid} of {} values are valid", self.len);
         self.nulls = self.len - valid;
         if self.nulls == 0 {
             self.bits.clear();
@@ -378,6 +404,7 @@ impl ColumnBuf {
                 values.ends.truncate(1);
             }
         }
+        self.assert_invariants();
     }
 
     /// Appends a value. Returns false, and appends nothing, if it is of another type.
@@ -405,6 +432,7 @@ impl ColumnBuf {
             _ => return false,
         }
         self.validity.push(true);
+        debug_assert!(self.values.len() == self.validity.len, "a value was appended without its validity");
         true
     }
 
@@ -413,12 +441,34 @@ impl ColumnBuf {
     pub(super) fn keep_from(&mut self, start: usize, bits: &[u64]) {
         self.values.keep_from(start, bits);
         self.validity.keep_from(start, bits);
+        self.assert_invariants();
+    }
+
+    /// Checks that every value has its validity, and every text its end.
+    pub(super) fn assert_invariants(&self) {
+        debug_assert!(
+            self.values.len() == self.validity.len,
+            "{} values have the validity of {}",
+            self.values.len(),
+            self.validity.len
+        );
+        if let ColumnValues::Bytes(values) = &self.values {
+            debug_assert!(
+                values.ends.first() == Some(&0) && values.ends.last() == Some(&values.bytes.len()),
+                "texts of {} bytes end at {:?}",
+                values.bytes.len(),
+                values.ends.last()
+            );
+        }
     }
 
     /// Reverses the values from `start` on.
     pub(super) fn reverse_from(&mut self, start: usize) {
+        let before = self.values.len();
         self.values.reverse_from(start);
         self.validity.reverse_from(start);
+        debug_assert!(self.values.len() == before, "{before} values became {}", self.values.len());
+        self.assert_invariants();
     }
 
     fn push_null(&mut self) {
@@ -435,6 +485,7 @@ impl ColumnBuf {
             ColumnValues::Bytes(to) => to.push(&[]),
         }
         self.validity.push(false);
+        debug_assert!(self.values.len() == self.validity.len, "a NULL was appended without a value");
     }
 }
 
@@ -490,7 +541,7 @@ mod tests {
     /// NULLs before and after the position, and bits of all densities, compared with a column to
     /// which the values were appended one by one; then more values are appended to both.
     #[test]
-    fn what_is_kept_is_as_if_nothing_else_had_come() {
+    fn kept_values_equal_appended_ones() {
         let mut state = 7;
         for (round, kind) in (0..40).flat_map(|round| KINDS.map(|kind| (round, kind))) {
             let (before, behind) = (next(&mut state) as usize % 200, next(&mut state) as usize % 300);

@@ -27,13 +27,14 @@ use crate::{Error, Result};
 /// If a block has more than this many rows per selected row, numbers are extracted one by one.
 /// Extracting all of them together takes a third of the time per number.
 const FEW: usize = 3;
+const _: () = assert!(FEW > 1 && GATHERED > 0);
 
 /// Size of the rows gathered one by one before they form a block. This bounds the memory for the
 /// long rows of a leaf.
 const GATHERED: usize = 1 << 20;
 
 /// If a tree has fewer leaves, counting all of them is faster than looking at the indexes.
-const WORTH_A_LOOK: u64 = 16;
+const MIN_LEAVES_TO_COMPARE: u64 = 16;
 
 /// A scan of a range in blocks, each of which is a leaf or a part of one. It holds a copy of the
 /// data, so no other thread waits for it.
@@ -123,12 +124,13 @@ impl View {
 /// Returns the index whose tree has the fewest leaves; `None` if the row tree has. Every index has
 /// an entry for each row, including NULLs.
 fn smallest(table: &Table) -> Result<Option<usize>> {
-    let (mut best, mut leaves) = (None, table.tree.leaves_about()?);
-    if leaves < WORTH_A_LOOK {
+    let (mut best, mut leaves) = (None, table.tree.estimate_leaves()?);
+    if leaves < MIN_LEAVES_TO_COMPARE {
         return Ok(best);
     }
     for (at, index) in table.indexes.iter().enumerate() {
-        let of_index = index.tree.leaves_about()?;
+        let of_index = index.tree.estimate_leaves()?;
+        debug_assert!(of_index > 0, "index {} has no leaf", index.def.name);
         if of_index < leaves {
             (best, leaves) = (Some(at), of_index);
         }
@@ -172,6 +174,13 @@ impl BlockScan {
                 self.gather(is_visible)?;
             }
         }
+        debug_assert!(
+            self.places.is_empty() || self.packed.is_empty(),
+            "a block has {} rows and {:?} of a packed leaf",
+            self.places.len(),
+            self.packed
+        );
+        debug_assert!(!self.places.is_empty() || !self.packed.is_empty(), "a block has no rows");
         Ok(Some(Block { scan: self }))
     }
 
@@ -219,7 +228,7 @@ impl BlockScan {
             bytes.clear();
             bytes.extend_from_slice(value);
             if !is_visible {
-                self.view.look_back(root, key, &mut bytes);
+                self.view.apply_visible_version(root, key, &mut bytes);
             }
             if let Found::Nothing = self.view.resolve(&mut bytes)? {
                 continue;
@@ -237,6 +246,7 @@ impl BlockScan {
             let (key, value, end) = (place(start)?, place(middle)?, place(self.gathered.len())?);
             self.places.push(Place { key, value, end });
         }
+        debug_assert!(self.places.is_sorted_by(|a, b| a.end <= b.key), "rows that were gathered overlap");
         Ok(())
     }
 
@@ -283,8 +293,11 @@ impl Block<'_> {
             let what = format!("column {column} of table {} is of another type", scan.table.def().name);
             return Err(Error::Invalid { what });
         }
+        let before = to.len();
         if !scan.packed.is_empty() {
-            return self.packed_column(column, def.is_some(), to).map_err(|Changed| scan.damaged());
+            self.packed_column(column, def.is_some(), to).map_err(|Changed| scan.damaged())?;
+            self.assert_has_all(before, to);
+            return Ok(());
         }
         let rows = Rows {
             table: &scan.table,
@@ -295,7 +308,20 @@ impl Block<'_> {
             is_plain: scan.is_plain,
         };
         let read = if def.is_some() { rows.column(column, to) } else { rows.keys(to) };
-        read.map_err(|Unsound| scan.damaged())
+        read.map_err(|Unsound| scan.damaged())?;
+        self.assert_has_all(before, to);
+        Ok(())
+    }
+
+    /// Checks that a buffer has got a value for each row.
+    fn assert_has_all(&self, before: usize, to: &ColumnBuf) {
+        debug_assert!(
+            to.len() == before + self.rows(),
+            "a block of {} rows has appended {} values",
+            self.rows(),
+            to.len() - before
+        );
+        to.assert_invariants();
     }
 
     /// Deselects rows whose value in a column of integers, decimals, dates or times is NULL or
@@ -335,15 +361,16 @@ impl Block<'_> {
     /// [`Block::column`].
     pub fn column_of(&self, column: usize, rows: &[u64], to: &mut ColumnBuf) -> Result<()> {
         let count: usize = rows.iter().map(|word| word.count_ones() as usize).sum();
+        let before = to.len();
         if count * FEW < self.rows()
             && let Some((packed, kind)) = self.packed_rows(column)?
             && packed.chosen((column, kind), rows, to).map_err(|Changed| self.scan.damaged())?
         {
+            debug_assert!(to.len() == before + count, "{count} rows have {} values", to.len() - before);
             return Ok(());
         }
-        let start = to.len();
         self.column(column, to)?;
-        to.keep_from(start, rows);
+        to.keep_from(before, rows);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use cairn_pool::Changed;
 use super::buffer::{ColumnBuf, ColumnValues};
 use crate::catalog::{Place as TablePlace, RowRef, Table};
 use crate::row::{FixedKey, Interval, KeyFormat, Type, Value};
-use crate::storage::{Column, Packed, UNPACKED_AT_ONCE, Unpacked};
+use crate::storage::{Column, Packed, UNPACK_CHUNK, Unpacked};
 
 /// Returns the row columns to read for some columns of the table. `None` if anything besides these
 /// and the keys must be read.
@@ -148,8 +148,8 @@ impl PackedRows<'_> {
     fn each(&self, mut each: impl FnMut(&RowRef<'_>) -> bool) -> Result<(), Changed> {
         let mut unpacked = Unpacked::default();
         let end = self.range.end;
-        for start in self.range.clone().step_by(UNPACKED_AT_ONCE) {
-            let range = start..end.min(start + UNPACKED_AT_ONCE);
+        for start in self.range.clone().step_by(UNPACK_CHUNK) {
+            let range = start..end.min(start + UNPACK_CHUNK);
             unpacked.fill(self.page, range.clone(), None)?;
             for at in range {
                 let (key, value) = unpacked.record(at).ok_or(Changed)?;
@@ -225,6 +225,7 @@ impl PackedRows<'_> {
                 return Ok(false);
             }
         }
+        debug_assert!((1..=16).contains(&width), "a key column has {width} bytes");
         let Some(words) = page.key_words(key.start() + 1, width)? else { return Ok(false) };
         let flip = if key.is_descending() { u64::MAX } else { 0 };
         let ColumnBuf { values, validity } = to;

@@ -34,12 +34,18 @@ type Sound<T> = Result<T, Unsound>;
 impl<'a> Rows<'a> {
     /// Returns the whole key of a row, in a buffer that already contains the prefix.
     fn key<'k>(&self, place: &Place, buffer: &'k mut Vec<u8>) -> &'k [u8] {
+        debug_assert!(buffer.starts_with(self.prefix), "a buffer for keys does not begin with their prefix");
         buffer.truncate(self.prefix.len());
         buffer.extend_from_slice(self.part(place));
         buffer
     }
 
     fn part(&self, place: &Place) -> &'a [u8] {
+        debug_assert!(
+            place.key <= place.value && place.value <= place.end && place.end as usize <= self.bytes.len(),
+            "a row is at {place:?} of {} bytes",
+            self.bytes.len()
+        );
         self.bytes.get(place.key as usize..place.value as usize).unwrap_or_default()
     }
 
@@ -176,6 +182,7 @@ impl<'a> Rows<'a> {
     }
 
     fn validity(&self, bit: Bit, has_nulls: bool, to: &mut Validity) {
+        debug_assert!(bit.mask.is_power_of_two(), "the bits {:#x} mark a NULL", bit.mask);
         if !has_nulls {
             return to.push_valid(self.places.len());
         }

@@ -36,6 +36,7 @@ impl Writer {
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        debug_assert!(u32::try_from(bytes.len()).is_ok(), "a record has a part of {} bytes", bytes.len());
         self.u32(bytes.len() as u32);
         self.0.extend(bytes);
     }
@@ -52,6 +53,7 @@ impl Writer {
     }
 
     pub(super) fn list<T>(&mut self, values: &[T], mut write: impl FnMut(&mut Self, &T)) {
+        debug_assert!(u32::try_from(values.len()).is_ok(), "a list has {} elements", values.len());
         self.u32(values.len() as u32);
         values.iter().for_each(|value| write(self, value));
     }
@@ -119,6 +121,7 @@ const LAYOUT: u8 = 1;
 /// know this layout and refuse such a table. Otherwise they would accept any value for the identity
 /// column.
 const WITH_IDENTITY: u8 = 2;
+const _: () = assert!(LAYOUT < WITH_IDENTITY);
 
 const TYPES: [Type; 14] = [
     Type::Boolean,
@@ -138,6 +141,8 @@ const TYPES: [Type; 14] = [
 ];
 
 fn put_type(to: &mut Writer, kind: &ColumnType) {
+    debug_assert!(TYPES.contains(&kind.kind), "type {:?} has no number", kind.kind);
+    debug_assert!(!kind.is_list, "a column has the list type {kind}");
     // Every type is in the list. Its position there is its number on disk.
     to.u8(TYPES.iter().position(|other| *other == kind.kind).unwrap_or_default() as u8);
     to.option(kind.length, Writer::u32);
@@ -158,6 +163,7 @@ fn get_type(from: &mut Reader<'_>) -> Option<ColumnType> {
 }
 
 fn put_key(to: &mut Writer, key: &KeyColumn) {
+    debug_assert!(u32::try_from(key.column).is_ok(), "a key has column {}", key.column);
     to.u32(key.column as u32);
     to.u8(u8::from(key.order.descending) | u8::from(key.order.nulls_first) << 1);
 }
@@ -187,6 +193,7 @@ const ACTIONS: [Referential; 5] = [
 ];
 
 fn put_action(to: &mut Writer, action: Referential) {
+    debug_assert!(ACTIONS.contains(&action), "action {action:?} has no number");
     to.u8(ACTIONS.iter().position(|other| *other == action).unwrap_or_default() as u8);
 }
 
@@ -214,6 +221,13 @@ fn get_identity(from: &mut Reader<'_>) -> Option<Option<Identity>> {
 /// Encodes a table: its definition and the roots of its trees, the row tree first, then the
 /// indexes.
 pub(super) fn put_table(def: &TableDef, roots: &[u32]) -> Vec<u8> {
+    debug_assert!(
+        roots.len() == def.indexes.len() + 1 && are_columns_sound(def),
+        "table {} has {} trees and {} indexes, or a column that does not exist",
+        def.name,
+        roots.len(),
+        def.indexes.len()
+    );
     let mut to = Writer::default();
     let has_identity = def.columns.iter().any(|column| column.identity.is_some());
     to.u8(if has_identity { WITH_IDENTITY } else { LAYOUT });

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use cairn_vfs::sync::Arc;
 
 pub use statistics::{ColumnStatistics, OwnedValue, TableStatistics};
-pub(crate) use table::{Counters, GHOST, Index, LONG, Place, WIDE};
+pub(crate) use table::{Counters, GHOST, Index, Place, WIDE};
 pub use table::{RowRef, Table};
 
 use crate::row::Type;
@@ -51,6 +51,14 @@ fn key(kind: u8, id: u32) -> [u8; 5] {
     [kind, a, b, c, d]
 }
 
+/// Returns whether pages can be the roots of a table's trees: neither the catalog's, nor one that
+/// the bit for locks on keys cannot be added to.
+fn are_roots(roots: &[u32]) -> bool {
+    let is_root = |root: &u32| *root > ROOT && *root < 1 << 31;
+    let is_other = |(at, root): (usize, &u32)| !roots.iter().skip(at + 1).any(|other| other == root);
+    roots.iter().all(is_root) && roots.iter().enumerate().all(is_other)
+}
+
 fn kinds(def: &TableDef) -> Vec<Type> {
     def.columns.iter().map(|column| column.kind.kind).collect()
 }
@@ -66,14 +74,21 @@ impl Catalog {
     pub(crate) fn load(&mut self, space: &Arc<Space>, key: &[u8], bytes: &[u8]) -> bool {
         let Some((&kind, id)) = key.split_first() else { return false };
         let Ok(id) = id.try_into().map(u32::from_be_bytes) else { return false };
+        // A number is given to one table, view or namespace, and the last one to none.
+        if id == 0 || id == u32::MAX {
+            return false;
+        }
         self.next = self.next.max(id.saturating_add(1));
         let loaded = match kind {
-            TABLE => bytes::get_table(bytes).and_then(|(def, roots)| {
-                let trees: Vec<Tree> = roots.iter().map(|root| Tree::open(space, *root)).collect();
-                let table = Table::new(id, def, &trees, Arc::default())?;
-                self.put_table(Arc::new(table));
-                Some(())
-            }),
+            TABLE => {
+                bytes::get_table(bytes).filter(|(_, roots)| are_roots(roots)).and_then(|(def, roots)| {
+                    let trees: Vec<Tree> = roots.iter().map(|root| Tree::open(space, *root)).collect();
+                    let table = Table::new(id, def, &trees, Arc::default())?;
+                    self.put_table(Arc::new(table));
+                    Some(())
+                })
+            }
+            VIEW if self.tables.contains_key(&id) => None,
             VIEW => bytes::get_view(bytes).map(|def| _ = self.put_view(id, def)),
             SCHEMA => {
                 std::str::from_utf8(bytes).ok().map(|name| _ = self.schemas.insert(id, name.to_owned()))
@@ -106,13 +121,21 @@ impl Catalog {
     }
 
     pub(crate) fn set_version(&mut self, version: u64) {
+        debug_assert!(version > self.version, "version {} of the catalog becomes {version}", self.version);
         self.version = version;
     }
 
     /// Allocates a number for the next table, view or namespace.
     pub(crate) fn take_id(&mut self) -> u32 {
+        let id = self.next;
+        debug_assert!(
+            !self.tables.contains_key(&id)
+                && !self.views.contains_key(&id)
+                && !self.schemas.contains_key(&id),
+            "number {id} is given twice"
+        );
         self.next += 1;
-        self.next - 1
+        id
     }
 
     /// Returns a table by name.
@@ -185,12 +208,21 @@ impl Catalog {
 
     pub(crate) fn put_table(&mut self, table: Arc<Table>) -> Record {
         let id = table.id();
+        debug_assert!(id != 0 && id < self.next, "table {id} has a number that was not given");
         if let Some(old) = self.tables.get(&id) {
             self.names.remove(&(old.def().schema.clone(), old.def().name.clone()));
         }
         self.names.insert((table.def().schema.clone(), table.def().name.clone()), id);
         let record = (key(TABLE, id), bytes::put_table(table.def(), &table.roots()));
+        debug_assert!(
+            bytes::get_table(&record.1)
+                .is_some_and(|(def, roots)| { def == *table.def() && roots == table.roots() }),
+            "table {} is not read as it is written",
+            table.def().name
+        );
+        debug_assert!(are_roots(&table.roots()), "the trees of a table are on {:?}", table.roots());
         self.tables.insert(id, table);
+        self.assert_invariants();
         record
     }
 
@@ -210,12 +242,19 @@ impl Catalog {
         if let Some(old) = self.tables.remove(&id) {
             self.names.remove(&(old.def().schema.clone(), old.def().name.clone()));
         }
+        self.assert_invariants();
         [key(TABLE, id), key(STATISTICS, id)]
     }
 
     pub(crate) fn put_view(&mut self, id: u32, def: ViewDef) -> Record {
         self.names.insert((def.schema.clone(), def.name.clone()), id);
+        debug_assert!(id != 0 && id < self.next, "view {id} has a number that was not given");
         let record = (key(VIEW, id), bytes::put_view(&def));
+        debug_assert!(
+            bytes::get_view(&record.1).as_ref() == Some(&def),
+            "view {} is not read as it is written",
+            def.name
+        );
         self.views.insert(id, Arc::new(def));
         record
     }
@@ -224,10 +263,13 @@ impl Catalog {
         if let Some(old) = self.views.remove(&id) {
             self.names.remove(&(old.schema.clone(), old.name.clone()));
         }
+        self.assert_invariants();
         key(VIEW, id)
     }
 
     pub(crate) fn put_schema(&mut self, id: u32, name: &str) -> Record {
+        debug_assert!(id != 0 && id < self.next, "namespace {id} has a number that was not given");
+        debug_assert!(!self.has_schema(name), "namespace {name} is created twice");
         self.schemas.insert(id, name.to_owned());
         (key(SCHEMA, id), name.as_bytes().to_vec())
     }
@@ -237,6 +279,18 @@ impl Catalog {
         let id = *self.schemas.iter().find(|(_, schema)| *schema == name)?.0;
         self.schemas.remove(&id);
         Some(key(SCHEMA, id))
+    }
+
+    /// Checks that every name leads to a table or a view, and each of these has its name.
+    fn assert_invariants(&self) {
+        debug_assert!(
+            self.names.values().all(|id| self.tables.contains_key(id) || self.views.contains_key(id)),
+            "a name has no table or view"
+        );
+        debug_assert!(
+            !self.tables.keys().any(|id| self.views.contains_key(id)),
+            "a table and a view have the same number"
+        );
     }
 
     /// Returns whether a namespace contains any table or view.

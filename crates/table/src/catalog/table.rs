@@ -28,8 +28,10 @@ use crate::schema::{IndexDef, TableDef};
 use crate::storage::{Layout, Lead, Tree};
 
 pub(crate) use crate::storage::GHOST;
-pub(crate) const LONG: u8 = 2;
+use crate::storage::LONG;
 pub(crate) const WIDE: u8 = 4;
+/// The flags of a record are different bits.
+const _: () = assert!(GHOST & LONG == 0 && GHOST & WIDE == 0 && LONG & WIDE == 0);
 
 /// The place where a column is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +136,23 @@ impl Table {
                 def: index.clone(),
             }
         };
-        let indexes = def.indexes.iter().zip(rest).map(index).collect();
+        debug_assert!(
+            rest.len() >= def.indexes.len(),
+            "table {} has {} indexes and {} trees",
+            def.name,
+            def.indexes.len(),
+            trees.len()
+        );
+        debug_assert!(
+            places.iter().enumerate().all(|(column, place)| match place {
+                Place::Row(at) => stored.get(*at) == Some(&column),
+                Place::Key(at) => def.primary_key.get(*at).is_some_and(|key| key.column == column),
+                Place::Primary(_) | Place::Elsewhere => false,
+            }),
+            "the columns of table {} are at {places:?}",
+            def.name
+        );
+        let indexes: Vec<Index> = def.indexes.iter().zip(rest).map(index).collect();
         let row = row_format(&def, &stored);
         let tree = tree.clone();
         Some(Table { id, tree, key, row, stored, places, indexes, statistics: None, counters, def })
@@ -185,6 +203,13 @@ impl Table {
 
     /// Returns the roots of the trees, the row tree first, then the indexes.
     pub(crate) fn roots(&self) -> Vec<u32> {
+        debug_assert!(
+            self.indexes.len() == self.def.indexes.len(),
+            "table {} has {} of {} indexes",
+            self.def.name,
+            self.indexes.len(),
+            self.def.indexes.len()
+        );
         std::iter::once(&self.tree)
             .chain(self.indexes.iter().map(|index| &index.tree))
             .map(Tree::root)
@@ -249,6 +274,12 @@ impl Table {
                 Some(value) => key.push(*value),
             }
         }
+        debug_assert!(
+            key.len() == self.def.primary_key.len(),
+            "a key of {} columns has {} values",
+            self.def.primary_key.len(),
+            key.len()
+        );
         !key.is_empty() && self.key.encode(&key, to)
     }
 
@@ -287,6 +318,7 @@ impl Table {
         if !index.key.encode(&columns, key) {
             return false;
         }
+        debug_assert!(value.is_empty(), "an index entry begins with {} bytes of another one", value.len());
         let is_unique = index.def.unique && columns.iter().all(|value| *value != Value::Null);
         value.push(0);
         value.extend((primary.len() as u16).to_le_bytes());

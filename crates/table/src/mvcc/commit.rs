@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 
 use cairn_pool::Lsn;
+use cairn_vfs::ensure;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
 use super::key::Key;
@@ -18,7 +19,7 @@ use super::reads::ReadSet;
 use super::rows::Write;
 use super::slots::{Slots, WriterSlot};
 use super::state::{ABORTED, State};
-use crate::storage::Gone;
+use crate::storage::DroppedTree;
 use crate::{Result, hook};
 
 /// A ghost record: the root of its tree, and its key.
@@ -46,12 +47,12 @@ pub(crate) struct Ended {
     /// Records that it turned into ghosts.
     pub(crate) ghosts: Vec<Ghost>,
     /// Trees that are no longer needed once every snapshot sees the end.
-    pub(crate) trees: Vec<Gone>,
+    pub(crate) trees: Vec<DroppedTree>,
     /// First pages of chains that are no longer needed then.
     pub(crate) chains: Vec<u32>,
 }
 
-/// Which transactions [`CommitQueue::take_seen`] takes.
+/// Which transactions [`CommitQueue::take_visible`] takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
     All,
@@ -73,6 +74,21 @@ struct Queues {
     pending: VecDeque<Pending>,
     /// In the order of their commit sequence numbers.
     ended: VecDeque<Ended>,
+}
+
+impl Queues {
+    /// Checks that an ended transaction comes after all others.
+    fn assert_is_last(&self, ended: &Ended) {
+        debug_assert!(
+            self.ended.back().is_none_or(|last| last.csn < ended.csn),
+            "commit {} is queued behind a later one",
+            ended.csn
+        );
+        debug_assert!(
+            self.pending.iter().all(|pending| pending.ended.csn == 0),
+            "a commit that waits for its turn has a number"
+        );
+    }
 }
 
 /// Commits in progress, and ended transactions that other transactions may still need.
@@ -100,7 +116,13 @@ impl CommitQueue {
                 return Ok(None);
             }
         }
+        let last = queues.pending.back().map(|last| last.lsn);
         let (lsn, ended, writer) = append()?;
+        ensure!(
+            last.is_none_or(|last| last < lsn),
+            "a commit at {lsn} is queued after one at {last:?}, expected the order of the log"
+        );
+        debug_assert!(ended.csn == 0, "a commit that is not visible has number {}", ended.csn);
         queues.pending.push_back(Pending { ended, lsn, is_ready: false, writer });
         Ok(Some(lsn))
     }
@@ -125,15 +147,17 @@ impl CommitQueue {
             ended.state.set(ended.csn);
             hook::at("between a commit's end and its being seen");
             slots.publish(ended.csn);
+            assert!(slots.last() >= ended.csn, "commit {} is not visible", ended.csn);
             // ORDER: release its rows after that. A transaction that locks one of them must see the
             // commit in its next snapshot; otherwise it would change a version it has not seen.
-            ended.state.let_go();
+            ended.state.release_locks();
             drop(writer);
             woken.push(Arc::clone(&ended.state));
+            queues.assert_is_last(&ended);
             queues.ended.push_back(ended);
         }
         drop(queues);
-        woken.iter().for_each(|state| state.end());
+        woken.iter().for_each(|state| state.wake_all());
     }
 
     /// Queues an aborted transaction whose changes have been undone.
@@ -145,24 +169,30 @@ impl CommitQueue {
         ended.csn = slots.last() + 1;
         ended.state.set(ABORTED);
         slots.publish(ended.csn);
-        ended.state.let_go();
+        ended.state.release_locks();
         drop(writer);
+        queues.assert_is_last(&ended);
         queues.ended.push_back(ended);
         drop(queues);
-        state.end();
+        state.wake_all();
     }
 
     /// Takes up to `most` transactions whose end every snapshot sees, the oldest first. Returns
     /// `None` if the oldest one is not of the kind wanted. Returns an empty list if another thread
     /// holds the lock.
-    pub(crate) fn take_seen(&self, horizon: u64, most: usize, wanted: Taken) -> Option<Vec<Ended>> {
+    pub(crate) fn take_visible(&self, horizon: u64, most: usize, wanted: Taken) -> Option<Vec<Ended>> {
         let Ok(mut queues) = self.queues.try_lock() else { return Some(Vec::new()) };
         let seen = queues.ended.iter().take(most).take_while(|ended| ended.csn <= horizon);
         let count = seen.clone().take_while(|ended| wanted == Taken::All || ended.trees.is_empty()).count();
         if count == 0 && seen.count() > 0 {
             return None;
         }
-        Some(queues.ended.drain(..count).collect())
+        let taken: Vec<Ended> = queues.ended.drain(..count).collect();
+        debug_assert!(
+            taken.iter().all(|ended| ended.csn <= horizon && ended.state.has_released_locks()),
+            "transactions up to commit {horizon} are cleaned up, and one that is still needed"
+        );
+        Some(taken)
     }
 
     /// Forgets the ghosts of a tree that is dropped, because they need no separate removal.
@@ -172,9 +202,12 @@ impl CommitQueue {
     }
 
     /// Puts back transactions that were taken but are still needed.
-    pub(crate) fn put_back(&self, ended: impl DoubleEndedIterator<Item = Ended>) {
+    pub(crate) fn requeue(&self, ended: impl DoubleEndedIterator<Item = Ended>) {
         let mut queues = lock(&self.queues);
-        ended.rev().for_each(|ended| queues.ended.push_front(ended));
+        for ended in ended.rev() {
+            debug_assert!(ended.csn != 0, "a transaction returns to the queue that never was in it");
+            queues.ended.push_front(ended);
+        }
     }
 
     /// Returns the number of ended transactions kept.

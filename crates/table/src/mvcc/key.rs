@@ -8,6 +8,11 @@ use cairn_vfs::sync::Arc;
 /// with the primary key appended. A [`Key`] takes 24 bytes.
 const SHORT: usize = 22;
 
+/// The length of a short key is a byte.
+const _: () = assert!(SHORT <= u8::MAX as usize);
+/// Five lists hold the key of a changed row.
+const _: () = assert!(size_of::<Key>() == 24);
+
 /// A key. A short one is stored inline; a long one is shared.
 ///
 /// The key of a changed row is in five lists. Separate memory for each key would have to be
@@ -22,13 +27,15 @@ impl Key {
     #[inline]
     pub(crate) fn new(key: &[u8]) -> Key {
         let mut bytes = [0; SHORT];
-        match bytes.get_mut(..key.len()) {
+        let made = match bytes.get_mut(..key.len()) {
             Some(place) => {
                 place.copy_from_slice(key);
                 Key::Short { len: key.len() as u8, bytes }
             }
             None => Key::Long(key.into()),
-        }
+        };
+        debug_assert!(*made == *key, "a key of {} bytes became one of {}", key.len(), made.len());
+        made
     }
 }
 
@@ -78,7 +85,7 @@ mod tests {
     /// Goal: keys of all lengths around the inline limit equal the bytes they were made from, and
     /// sort like them.
     #[test]
-    fn are_their_bytes() {
+    fn keys_equal_their_bytes() {
         let bytes: Vec<u8> = (0..60).map(|at| if at < 5 { 200 } else { at }).collect();
         let (zeros, lens) = ([0; 30], 0..30_usize);
         let mut keys: Vec<&[u8]> = lens.clone().map(|len| &bytes[..len]).collect();

@@ -6,19 +6,23 @@
 //! transaction runs, so versions need not be on disk. The idea is that of Freitag, Kemper, Neumann,
 //! "Memory-Optimized Multi-Version Concurrency Control for Disk-Based Database Systems", VLDB 2022.
 
+mod cleaning;
 mod commit;
 mod key;
 mod reads;
 mod rows;
+mod schema_lock;
 mod slots;
 mod state;
 mod waits;
 
+pub(crate) use cleaning::Cleaning;
 pub(crate) use commit::{CommitQueue, Ended, Ghost, Taken};
 pub(crate) use key::Key;
 pub(crate) use reads::ReadSet;
-pub(crate) use rows::{Claim, Kept, Mode, Rows, Seen, Write};
+pub(crate) use rows::{Claim, KeptVersions, Mode, Rows, Seen, Write};
+pub(crate) use schema_lock::{SchemaHolder, SchemaLock};
 pub(crate) use slots::{Slots, Snapshot, WriterSlot};
-pub(crate) use state::State;
+pub(crate) use state::{ACTIVE, State};
 pub use waits::Canceller;
 pub(crate) use waits::Waits;

@@ -21,16 +21,17 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use smallvec::{SmallVec, smallvec};
 
 use super::key::Key;
-use super::state::{ABORTED, State};
+use super::state::{ABORTED, ACTIVE, State};
 use crate::hook;
 
 const SHARDS: usize = 64;
 /// Capacity of an empty shard.
-const KEPT: usize = 28;
+const MIN_CAPACITY: usize = 28;
 /// Maximum capacity that an empty shard keeps if it held that many rows since it was last empty.
 /// Consecutive transactions are of similar size, and a table that grows from the start each time is
 /// rebuilt three times. 64 KiB, or 4 MiB for all shards.
-const KEPT_MOST: usize = 896;
+const MAX_KEPT_CAPACITY: usize = 896;
+const _: () = assert!(MIN_CAPACITY <= MAX_KEPT_CAPACITY);
 
 /// The previous contents of a record. Short ones, such as most index entries, are stored inline.
 type Bytes = SmallVec<[u8; 16]>;
@@ -61,9 +62,9 @@ impl Write {
     }
 }
 
-/// The versions that [`Rows::keep`] holds for a row about to be changed.
+/// The versions that [`Rows::add_version`] holds for a row about to be changed.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptVersions {
     /// The contents before the first change by the same transaction.
     pub(crate) oldest: Arc<Write>,
     /// The contents before this change, unless they were already kept since the same savepoint.
@@ -90,19 +91,54 @@ struct Entry {
 }
 
 impl Entry {
+    /// Checks who holds the row, and that its versions are in order.
+    fn assert_invariants(&self) {
+        let has_ended = |state: &Arc<State>| state.has_released_locks();
+        if let Some(shares) = &self.shares {
+            let is_alone = |owner: &Arc<State>| {
+                shares.states.iter().all(|share| Arc::ptr_eq(share, owner) || has_ended(share))
+            };
+            debug_assert!(
+                self.owner.as_ref().is_none_or(|owner| has_ended(owner) || is_alone(owner)),
+                "a row is held exclusively that another transaction holds too: {self:?}"
+            );
+            debug_assert!(
+                shares.states.iter().enumerate().all(|(at, share)| {
+                    !shares.states.iter().skip(at + 1).any(|other| Arc::ptr_eq(share, other))
+                }),
+                "a transaction shares a row twice: {self:?}"
+            );
+        }
+        if let [.., before, last] = &self.versions[..] {
+            let is_same = Arc::ptr_eq(&before.writer, &last.writer);
+            debug_assert!(
+                !is_same || before.epoch < last.epoch,
+                "the versions of a transaction at savepoints {} and {} are out of order",
+                before.epoch,
+                last.epoch
+            );
+            debug_assert!(
+                is_same || before.writer.commit() != ACTIVE,
+                "transaction {} changes a row that {} has not finished changing",
+                last.writer.id,
+                before.writer.id
+            );
+        }
+    }
+
     /// Drops all transactions that have released their locks. Returns true if the entry is now
     /// empty.
     ///
     /// A place in the commit order is not enough to count as ended. Until the commit is visible, a
     /// transaction that got the row would find its contents in the tree but not see them in a
     /// snapshot.
-    fn tidy(&mut self) -> bool {
-        if self.owner.as_ref().is_some_and(|owner| owner.has_let_go()) {
+    fn remove_ended(&mut self) -> bool {
+        if self.owner.as_ref().is_some_and(|owner| owner.has_released_locks()) {
             self.owner = None;
         }
         if let Some(shares) = &mut self.shares {
-            shares.states.retain(|share| !share.has_let_go());
-            shares.wanted_by.take_if(|waiter| waiter.has_let_go());
+            shares.states.retain(|share| !share.has_released_locks());
+            shares.wanted_by.take_if(|waiter| waiter.has_released_locks());
             if shares.states.is_empty() && shares.wanted_by.is_none() {
                 self.shares = None;
             }
@@ -123,8 +159,9 @@ struct Shard {
 
 impl Shard {
     /// Updates the counters after an insertion.
-    fn has_more(&self, entries: &HashTable<Entry>) {
+    fn after_insert(&self, entries: &HashTable<Entry>) {
         let len = entries.len();
+        debug_assert!(len > 0, "a table of rows is empty after an insertion");
         if len > self.peak.load(Ordering::Relaxed) {
             self.peak.store(len, Ordering::Relaxed);
         }
@@ -133,12 +170,13 @@ impl Shard {
 
     /// Updates the length after removals, and frees the memory of a large transaction. In a large
     /// sparse table, nearly every access would be a cache miss.
-    fn has_fewer(&self, entries: &mut HashTable<Entry>) {
-        if entries.is_empty() && entries.capacity() > KEPT {
-            let peak = self.peak.load(Ordering::Relaxed);
-            let is_usual = entries.capacity() <= KEPT_MOST && peak > entries.capacity() / 4;
+    fn after_remove(&self, entries: &mut HashTable<Entry>) {
+        let peak = self.peak.load(Ordering::Relaxed);
+        debug_assert!(entries.len() <= peak, "{} rows are held, but {peak} at most", entries.len());
+        if entries.is_empty() && entries.capacity() > MIN_CAPACITY {
+            let is_usual = entries.capacity() <= MAX_KEPT_CAPACITY && peak > entries.capacity() / 4;
             if !is_usual {
-                *entries = HashTable::with_capacity(KEPT);
+                *entries = HashTable::with_capacity(MIN_CAPACITY);
             }
             // Which tables and shards a transaction's rows fall into is chance. One transaction
             // with few rows here does not mean that transactions have become small.
@@ -158,7 +196,7 @@ pub(crate) struct Rows {
 /// Returns the position of the first version by a transaction whose versions are the last ones.
 /// They are contiguous, because the transaction holds the row until its end. There may be one per
 /// savepoint, so this is a binary search.
-fn first_of(versions: &[Arc<Write>], writer: &Arc<State>) -> usize {
+fn first_version_by(versions: &[Arc<Write>], writer: &Arc<State>) -> usize {
     versions.partition_point(|version| {
         hook::at("looks at a version");
         !Arc::ptr_eq(&version.writer, writer)
@@ -237,6 +275,7 @@ impl Rows {
         mode: Mode,
         snapshot: Option<u64>,
     ) -> Claim {
+        debug_assert!(!me.has_released_locks(), "transaction {} locks a row after its end", me.id);
         let (shard, hash) = self.place(tree, key);
         let mut entries = lock(&shard.entries);
         let is_it = |entry: &Entry| entry.tree == tree && *entry.key == *key;
@@ -250,10 +289,11 @@ impl Rows {
             };
             let entry = Entry { tree, key: key.clone(), owner, shares, versions: SmallVec::new() };
             entries.insert_unique(hash, entry, |entry| self.rehash(entry));
-            shard.has_more(&entries);
+            shard.after_insert(&entries);
             return Claim::Mine { key, is_new: true };
         };
-        entry.tidy();
+        entry.remove_ended();
+        entry.assert_invariants();
         let is_mine = |state: &Arc<State>| Arc::ptr_eq(state, me);
         match &entry.owner {
             Some(owner) if is_mine(owner) => {
@@ -271,6 +311,7 @@ impl Rows {
                 (Mode::Shared, Some(waiter)) if !has_share && !is_mine(waiter) => vec![Arc::clone(waiter)],
                 (Mode::Shared, _) => Vec::new(),
             };
+            debug_assert!(!others.iter().any(is_mine), "transaction {} waits for itself", me.id);
             if !others.is_empty() {
                 if mode == Mode::Exclusive {
                     shares.wanted_by.get_or_insert_with(|| Arc::clone(me));
@@ -290,11 +331,12 @@ impl Rows {
             Mode::Shared if has_share => {}
             Mode::Shared => entry.shares.get_or_insert_default().states.push(Arc::clone(me)),
         }
+        entry.assert_invariants();
         Claim::Mine { key: entry.key.clone(), is_new: !has_share }
     }
 
     /// Ends the wait of `me` for a row that it did not get, so that others may share the row again.
-    pub(crate) fn give_up(&self, tree: u32, key: &[u8], me: &Arc<State>) {
+    pub(crate) fn stop_waiting(&self, tree: u32, key: &[u8], me: &Arc<State>) {
         let (shard, hash) = self.place(tree, key);
         let mut entries = lock(&shard.entries);
         let is_it = |entry: &Entry| entry.tree == tree && *entry.key == *key;
@@ -302,11 +344,11 @@ impl Rows {
             if let Some(shares) = &mut found.get_mut().shares {
                 shares.wanted_by.take_if(|waiter| Arc::ptr_eq(waiter, me));
             }
-            if found.get_mut().tidy() {
+            if found.get_mut().remove_ended() {
                 found.remove();
             }
         }
-        shard.has_fewer(&mut entries);
+        shard.after_remove(&mut entries);
     }
 
     /// Returns the transaction that holds a row exclusively. If there is none, a snapshot taken
@@ -315,27 +357,27 @@ impl Rows {
         let (shard, hash) = self.place(tree, key);
         let entries = lock(&shard.entries);
         let entry = entries.find(hash, |entry| entry.tree == tree && *entry.key == *key)?;
-        entry.owner.clone().filter(|owner| !owner.has_let_go())
+        entry.owner.clone().filter(|owner| !owner.has_released_locks())
     }
 
     /// Returns whether a row has neither versions nor locks. ORDER: the caller must hold the latch
     /// of the record's leaf, or verify afterwards that the leaf has not changed. A transaction
     /// claims a record before it looks at the leaf to change it. So either its claim is seen here,
     /// or it takes the lock after this call and then finds the leaf latched.
-    pub(crate) fn is_forgotten(&self, tree: u32, key: &[u8]) -> bool {
+    pub(crate) fn has_no_entry(&self, tree: u32, key: &[u8]) -> bool {
         let (shard, hash) = self.place(tree, key);
         lock(&shard.entries).find(hash, |entry| entry.tree == tree && *entry.key == *key).is_none()
     }
 
     /// Keeps the contents of a row that `me` holds exclusively and is about to change.
-    pub(crate) fn keep(
+    pub(crate) fn add_version(
         &self,
         me: &Arc<State>,
         epoch: u32,
         tree: u32,
         key: &Key,
         before: Option<&[u8]>,
-    ) -> Kept {
+    ) -> KeptVersions {
         let (shard, hash) = self.place(tree, key);
         let write = || {
             let (writer, before) = (Arc::clone(me), before.map(Bytes::from_slice));
@@ -347,23 +389,34 @@ impl Rows {
             // The owner's claim keeps the entry alive, so this would have to be a row that was
             // never claimed.
             let write = write();
-            return Kept { oldest: Arc::clone(&write), new: Some(write) };
+            return KeptVersions { oldest: Arc::clone(&write), new: Some(write) };
         };
-        let oldest = entry.versions.get(first_of(&entry.versions, me)).cloned();
+        debug_assert!(
+            entry.owner.as_ref().is_some_and(|owner| Arc::ptr_eq(owner, me)),
+            "transaction {} changes a row that it does not hold",
+            me.id
+        );
+        let oldest = entry.versions.get(first_version_by(&entry.versions, me)).cloned();
+        debug_assert!(
+            oldest.as_ref().is_none_or(|oldest| Arc::ptr_eq(&oldest.writer, me)),
+            "the versions of transaction {} are not the last ones of its row",
+            me.id
+        );
         if let (Some(oldest), Some(last)) = (&oldest, entry.versions.last())
             && last.epoch >= epoch
         {
-            return Kept { oldest: Arc::clone(oldest), new: None };
+            return KeptVersions { oldest: Arc::clone(oldest), new: None };
         }
         let write = write();
         entry.versions.push(Arc::clone(&write));
-        Kept { oldest: oldest.unwrap_or_else(|| Arc::clone(&write)), new: Some(write) }
+        entry.assert_invariants();
+        KeptVersions { oldest: oldest.unwrap_or_else(|| Arc::clone(&write)), new: Some(write) }
     }
 
     /// Determines the version of a row that is visible to a snapshot of `csn` commits, which also
     /// sees the changes of `own` up to a savepoint. Call it after reading the tree.
     #[inline]
-    pub(crate) fn see(
+    pub(crate) fn visible_version(
         &self,
         tree: u32,
         key: &[u8],
@@ -385,13 +438,15 @@ impl Rows {
             if last.writer.is_visible_at(csn) {
                 break;
             }
+            let invisible = first;
             first = match own.filter(|(own, _)| Arc::ptr_eq(own, &last.writer)) {
                 Some((_, until)) if last.epoch <= until => break,
                 // Skips the transaction's own changes after the savepoint.
                 Some((own, until)) => before
                     .partition_point(|version| version.epoch <= until || !Arc::ptr_eq(own, &version.writer)),
-                None => first_of(before, &last.writer),
+                None => first_version_by(before, &last.writer),
             };
+            debug_assert!(first < invisible, "the search for a visible version stays at {first}");
         }
         match entry.versions.get(first) {
             None => Seen::InPlace,
@@ -417,12 +472,16 @@ impl Rows {
             let entry = found.get_mut();
             let is_own = |version: &Arc<Write>| Arc::ptr_eq(&version.writer, &write.writer);
             let count = entry.versions.iter().rposition(is_own).map_or(0, |last| last + 1);
+            debug_assert!(
+                entry.versions.iter().take(count).all(|version| version.writer.commit() != ACTIVE),
+                "versions of a running transaction are forgotten: {entry:?}"
+            );
             entry.versions.drain(..count);
-            if entry.tidy() {
+            if entry.remove_ended() {
                 found.remove();
             }
         }
-        shard.has_fewer(&mut entries);
+        shard.after_remove(&mut entries);
     }
 
     /// Releases a row that was claimed by a transaction that has ended.
@@ -430,11 +489,11 @@ impl Rows {
         let (shard, hash) = self.place(tree, key);
         let mut entries = lock(&shard.entries);
         if let Ok(mut found) = entries.find_entry(hash, |entry| entry.tree == tree && entry.key == *key)
-            && found.get_mut().tidy()
+            && found.get_mut().remove_ended()
         {
             found.remove();
         }
-        shard.has_fewer(&mut entries);
+        shard.after_remove(&mut entries);
     }
 
     /// Returns the number of rows with locks or versions.
@@ -452,7 +511,7 @@ mod tests {
 
     fn end(state: &State, commit: u64) {
         state.set(commit);
-        state.let_go();
+        state.release_locks();
     }
 
     /// Goal: changing or reading a row that was changed under many savepoints does not visit every
@@ -460,14 +519,14 @@ mod tests {
     /// Method: counts visits, and checks the contents seen at each savepoint by the transaction,
     /// and by others.
     #[test]
-    fn many_versions() {
+    fn many_versions_are_searched() {
         let rows = Rows::new();
         let (before, me) = (Arc::new(State::new(1)), Arc::new(State::new(2)));
         let change = |state: &Arc<State>, epoch: u32| {
             let Claim::Mine { key, .. } = rows.claim(1, b"key", state, Mode::Exclusive, None) else {
                 panic!()
             };
-            rows.keep(state, epoch, 1, &key, Some(&epoch.to_le_bytes()))
+            rows.add_version(state, epoch, 1, &key, Some(&epoch.to_le_bytes()))
         };
         change(&before, 7);
         end(&before, 5);
@@ -480,7 +539,7 @@ mod tests {
         }
         let seen = |csn, until: Option<u32>| {
             let mut found = Vec::new();
-            let seen = rows.see(1, b"key", csn, until.map(|until| (&me, until)), &mut found);
+            let seen = rows.visible_version(1, b"key", csn, until.map(|until| (&me, until)), &mut found);
             (seen, found.try_into().ok().map(u32::from_le_bytes))
         };
         for until in 0..1_999 {
@@ -496,7 +555,7 @@ mod tests {
     /// Goal: a row changed under many savepoints is forgotten at once, whichever of its versions
     /// comes first, and no version of another transaction goes with it.
     #[test]
-    fn versions_of_one_transaction() {
+    fn versions_of_transaction_are_forgotten_together() {
         for (turns, first) in [(false, 0), (true, 0), (false, 999), (true, 500)] {
             let rows = Rows::new();
             let (before, me, other) = (State::new(1), State::new(2), State::new(3));
@@ -505,7 +564,7 @@ mod tests {
                 let Claim::Mine { key, .. } = rows.claim(1, b"key", state, Mode::Exclusive, None) else {
                     panic!()
                 };
-                rows.keep(state, epoch, 1, &key, Some(b"value")).new.unwrap()
+                rows.add_version(state, epoch, 1, &key, Some(b"value")).new.unwrap()
             };
             let oldest = change(&before, 0);
             end(&before, 5);
@@ -542,7 +601,7 @@ mod tests {
     /// the following change is forgotten first. Method: both orders; every snapshot must see the
     /// contents of the tree.
     #[test]
-    fn a_change_that_was_undone_before_another() {
+    fn undone_change_is_not_newer_than_tree() {
         for turns in [false, true] {
             let rows = Rows::new();
             let mut writes = Vec::new();
@@ -551,18 +610,21 @@ mod tests {
                 let Claim::Mine { key, .. } = rows.claim(1, b"key", &state, Mode::Exclusive, None) else {
                     panic!()
                 };
-                writes.push(rows.keep(&state, 0, 1, &key, Some(b"old")).new.unwrap());
+                writes.push(rows.add_version(&state, 0, 1, &key, Some(b"old")).new.unwrap());
                 end(&state, commit);
             }
             if turns {
                 writes.reverse();
             }
             for write in &writes {
-                let seen = rows.see(1, b"key", 5, None, &mut Vec::new());
+                let seen = rows.visible_version(1, b"key", 5, None, &mut Vec::new());
                 assert_eq!(seen, Seen::InPlace, "turned round: {turns}");
                 rows.forget(write);
             }
-            assert_eq!((rows.see(1, b"key", 5, None, &mut Vec::new()), rows.len()), (Seen::InPlace, 0));
+            assert_eq!(
+                (rows.visible_version(1, b"key", 5, None, &mut Vec::new()), rows.len()),
+                (Seen::InPlace, 0)
+            );
         }
     }
 
@@ -570,8 +632,8 @@ mod tests {
     /// transaction claims and releases many rows; then transactions of one row each reach every
     /// table.
     #[test]
-    fn memory_is_kept_for_what_is_usual() {
-        for (count, kept, most) in [(10_000_u32, 10_000, KEPT_MOST), (200_000, 0, KEPT)] {
+    fn shard_capacity_follows_usual_size() {
+        for (count, kept, most) in [(10_000_u32, 10_000, MAX_KEPT_CAPACITY), (200_000, 0, MIN_CAPACITY)] {
             let rows = Rows::new();
             let capacities = || rows.shards.iter().map(|shard| lock(&shard.0.entries).capacity());
             let transaction = |numbers: std::ops::Range<u32>| {
@@ -595,7 +657,11 @@ mod tests {
             assert!(shards.iter().all(|&capacity| capacity <= most), "{shards:?}");
             assert!(shards.iter().sum::<usize>() >= kept, "{shards:?}");
             (0..4_000).for_each(|number| transaction(number..number + 1));
-            assert!(capacities().all(|capacity| capacity <= KEPT), "{:?}", capacities().collect::<Vec<_>>());
+            assert!(
+                capacities().all(|capacity| capacity <= MIN_CAPACITY),
+                "{:?}",
+                capacities().collect::<Vec<_>>()
+            );
         }
     }
 }

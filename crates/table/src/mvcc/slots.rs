@@ -14,8 +14,12 @@ const SLOTS: usize = 2048;
 const FREE: u64 = u64::MAX;
 /// The value of a slot that is taken but not yet set. As the least value it holds everything back.
 const TAKEN: u64 = 0;
+/// The last commit that the snapshots of a new database see.
+const FIRST_CSN: u64 = 1;
 /// The position of a snapshot without a slot. No slot has this number, so setting it does nothing.
-const NOWHERE: usize = usize::MAX;
+const NO_SLOT: usize = usize::MAX;
+/// A slot that is being taken holds everything back, and a free one nothing.
+const _: () = assert!(TAKEN < FIRST_CSN && FIRST_CSN < FREE && NO_SLOT >= SLOTS);
 
 static THREADS: StdAtomicUsize = StdAtomicUsize::new(0);
 
@@ -53,6 +57,7 @@ impl Table {
             return Some(at);
         }
         let at = (0..SLOTS).find_map(take)?;
+        debug_assert!(at < self.values.len(), "slot {at} of {} was taken", self.values.len());
         self.used.fetch_max(at + 1, Ordering::SeqCst);
         Some(at)
     }
@@ -61,13 +66,19 @@ impl Table {
     /// sees everything done before. ORDER: later loads may execute before other threads see the
     /// value. A caller that must prevent this puts a fence in between.
     fn set(&self, at: usize, value: u64) {
+        debug_assert!(at == NO_SLOT || at < self.values.len(), "slot {at} does not exist");
         if let Some(slot) = self.values.get(at) {
+            debug_assert!(
+                slot.load(Ordering::Relaxed) != FREE,
+                "slot {at} is set to {value}, but was not taken"
+            );
             slot.store(value, Ordering::Release);
         }
     }
 
     fn least(&self) -> u64 {
         let used = self.used.load(Ordering::SeqCst);
+        debug_assert!(used <= self.values.len(), "{used} slots of {} are used", self.values.len());
         self.values.iter().take(used).map(|slot| slot.load(Ordering::SeqCst)).min().unwrap_or(FREE)
     }
 
@@ -90,8 +101,12 @@ pub(crate) struct Slots {
 
 impl Slots {
     pub(crate) fn new() -> Self {
-        // Starts at 1, because 0 marks a slot that is being taken and holds everything back.
-        Slots { snapshots: Table::new(), writers: Table::new(), last: CacheAligned(AtomicU64::new(1)) }
+        // Not 0, which marks a slot that is being taken and holds everything back.
+        Slots {
+            snapshots: Table::new(),
+            writers: Table::new(),
+            last: CacheAligned(AtomicU64::new(FIRST_CSN)),
+        }
     }
 
     /// Returns the last commit that a new snapshot sees.
@@ -101,6 +116,8 @@ impl Slots {
 
     /// Makes one more commit visible to new snapshots.
     pub(crate) fn publish(&self, csn: u64) {
+        let last = self.last();
+        assert!(csn == last + 1, "commit {csn} becomes visible after commit {last}");
         self.last.store(csn, Ordering::SeqCst);
     }
 
@@ -110,6 +127,7 @@ impl Slots {
         // again after it has set its slot, and gets a value that is not less.
         let last = self.last();
         fence(Ordering::SeqCst);
+        debug_assert!(last >= FIRST_CSN, "the last visible commit is {last}");
         self.snapshots.least().min(last)
     }
 
@@ -131,7 +149,7 @@ impl Slots {
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     slots: Arc<Slots>,
-    /// [`NOWHERE`] once released.
+    /// [`NO_SLOT`] once released.
     at: usize,
     /// The last commit that the snapshot sees.
     pub(crate) csn: u64,
@@ -142,14 +160,15 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// Creates a snapshot that sees nothing yet and must not be read with.
-    pub(crate) fn none(slots: &Arc<Slots>) -> Snapshot {
-        Snapshot { slots: Arc::clone(slots), at: NOWHERE, csn: 0, all_visible: Lsn::default() }
+    pub(crate) fn unset(slots: &Arc<Slots>) -> Snapshot {
+        Snapshot { slots: Arc::clone(slots), at: NO_SLOT, csn: 0, all_visible: Lsn::default() }
     }
 
-    /// Takes the snapshot anew and releases the previous one. `end` returns the end of the log.
+    /// Takes the snapshot again and releases the previous one. `end` returns the end of the log.
     /// Cost: some ten nanoseconds, and one per running writer. Errors: [`Error::Busy`].
     pub(crate) fn take(&mut self, end: impl FnOnce() -> Lsn) -> Result<()> {
-        self.let_go();
+        self.release();
+        debug_assert!(self.at == NO_SLOT, "a snapshot holds slot {} after its release", self.at);
         let slots = &*self.slots;
         let at = slots.snapshots.take().ok_or(Error::Busy { what: "snapshots", most: SLOTS })?;
         self.at = at;
@@ -160,6 +179,7 @@ impl Snapshot {
         let end = end();
         self.all_visible = slots.oldest_writer().map_or(end, |oldest| oldest.min(end));
         let mut csn = slots.last();
+        debug_assert!(csn >= self.csn, "a snapshot of commit {} is followed by one of {csn}", self.csn);
         loop {
             slots.snapshots.set(at, csn);
             fence(Ordering::SeqCst);
@@ -167,23 +187,25 @@ impl Snapshot {
             if again == csn {
                 break;
             }
+            debug_assert!(again > csn, "the last visible commit went from {csn} back to {again}");
             csn = again;
         }
+        debug_assert!(csn >= FIRST_CSN && csn < FREE, "a snapshot sees commit {csn}");
         self.csn = csn;
         Ok(())
     }
 
     /// Releases the snapshot. It holds nothing back then, and must not be read with until taken
     /// again.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.slots.snapshots.set(self.at, FREE);
-        self.at = NOWHERE;
+        self.at = NO_SLOT;
     }
 }
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.let_go();
+        self.release();
     }
 }
 
@@ -198,7 +220,9 @@ impl WriterSlot {
     /// Registers a writer, before its first record. Errors: [`Error::Busy`].
     pub(crate) fn take(slots: &Arc<Slots>, end: impl FnOnce() -> Lsn) -> Result<WriterSlot> {
         let at = slots.writers.take().ok_or(Error::Busy { what: "transactions that write", most: SLOTS })?;
-        slots.writers.set(at, end().0);
+        let end = end().0;
+        debug_assert!(end != FREE, "the end of the log is the value of a free slot");
+        slots.writers.set(at, end);
         fence(Ordering::SeqCst);
         Ok(WriterSlot { slots: Arc::clone(slots), at })
     }

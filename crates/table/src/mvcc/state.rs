@@ -7,6 +7,8 @@ use cairn_vfs::sync::{Condvar, Mutex, PoisonError, lock};
 pub(crate) const ACTIVE: u64 = u64::MAX;
 /// The transaction was aborted and its changes were undone.
 pub(crate) const ABORTED: u64 = u64::MAX - 1;
+/// No snapshot sees the changes of a transaction in either state: both are above every commit.
+const _: () = assert!(ABORTED < ACTIVE && ABORTED == u64::MAX - 1);
 
 /// A transaction as others see it, from its first change or lock until nothing refers to it.
 #[derive(Debug)]
@@ -16,7 +18,7 @@ pub(crate) struct State {
     /// Its place in the commit order, or [`ACTIVE`] or [`ABORTED`].
     commit: AtomicU64,
     /// Whether it has released all its locks.
-    has_let_go: AtomicBool,
+    has_released_locks: AtomicBool,
     ended: Mutex<End>,
     changed: Condvar,
 }
@@ -30,10 +32,11 @@ struct End {
 
 impl State {
     pub(crate) fn new(id: u64) -> Self {
+        debug_assert!(id != 0, "a transaction has number 0, which stands for none");
         State {
             id,
             commit: AtomicU64::new(ACTIVE),
-            has_let_go: AtomicBool::new(false),
+            has_released_locks: AtomicBool::new(false),
             ended: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -52,24 +55,29 @@ impl State {
 
     /// Records how it ended, before waiters are woken.
     pub(crate) fn set(&self, commit: u64) {
+        assert!(commit != ACTIVE && commit != 0, "transaction {} ends as {commit}", self.id);
+        let before = self.commit();
+        assert!(before == ACTIVE, "transaction {} has ended as {before}, and again as {commit}", self.id);
         self.commit.store(commit, Ordering::Release);
     }
 
     /// Releases the rows that it has locked. ORDER: after every new snapshot sees its end. A
     /// transaction that locks a row then takes a snapshot and reads the row again; that snapshot
     /// must include the last owner's changes.
-    pub(crate) fn let_go(&self) {
-        self.has_let_go.store(true, Ordering::Release);
+    pub(crate) fn release_locks(&self) {
+        debug_assert!(self.commit() != ACTIVE, "transaction {} releases locks before its end", self.id);
+        debug_assert!(!self.has_released_locks(), "transaction {} releases its locks twice", self.id);
+        self.has_released_locks.store(true, Ordering::Release);
     }
 
     /// Returns whether its rows are released. Every snapshot taken afterwards then sees its end.
     #[inline]
-    pub(crate) fn has_let_go(&self) -> bool {
-        self.has_let_go.load(Ordering::Acquire)
+    pub(crate) fn has_released_locks(&self) -> bool {
+        self.has_released_locks.load(Ordering::Acquire)
     }
 
     /// Wakes the transactions that wait for its end.
-    pub(crate) fn end(&self) {
+    pub(crate) fn wake_all(&self) {
         let mut ended = lock(&self.ended);
         ended.is_here = true;
         let waiters = ended.waiters;
@@ -80,7 +88,7 @@ impl State {
     }
 
     /// Wakes the waiters to check for something other than the end.
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn wake_waiters(&self) {
         // The lock prevents a waiter from missing the wake-up between its check and its sleep.
         let _guard = lock(&self.ended);
         self.changed.notify_all();
@@ -105,6 +113,7 @@ impl State {
                     self.changed.wait_timeout(ended, time).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
+            debug_assert!(ended.waiters > 0, "a waiter of transaction {} was not counted", self.id);
             ended.waiters -= 1;
         }
         true

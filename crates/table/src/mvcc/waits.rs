@@ -17,13 +17,15 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// Stands for all other transactions.
-    pub(crate) const EVERYBODY: u64 = u64::MAX;
+    pub(crate) const ALL: u64 = u64::MAX;
 
     /// Adds edges from a transaction to those it waits for. Returns the cycle that this would
     /// close, from the transaction to itself, as an error.
     pub(crate) fn begin(&self, one: u64, others: &[u64]) -> Result<(), Vec<u64>> {
+        debug_assert!(one != 0 && one != Waits::ALL, "transaction {one} waits");
+        debug_assert!(!others.is_empty(), "transaction {one} waits for no transaction");
         let mut edges = lock(&self.edges);
-        if others.contains(&Waits::EVERYBODY)
+        if others.contains(&Waits::ALL)
             // It would wait for transactions that wait for it.
             && let Some(&waiter) = edges.keys().find(|&&waiter| {
                 leads_to(&edges, waiter, one, &mut Vec::new(), &mut HashSet::new())
@@ -32,19 +34,32 @@ impl Waits {
             self.deadlocks.fetch_add(1, Ordering::Relaxed);
             return Err(vec![one, waiter, one]);
         }
-        for &other in others.iter().filter(|&&other| other != Waits::EVERYBODY) {
+        for &other in others.iter().filter(|&&other| other != Waits::ALL) {
             let (mut path, mut seen) = (vec![one], HashSet::new());
             if leads_to(&edges, other, one, &mut path, &mut seen) {
                 self.deadlocks.fetch_add(1, Ordering::Relaxed);
+                debug_assert!(
+                    path.first() == Some(&one)
+                        && path.last().is_some_and(|end| [one, Waits::ALL].contains(end)),
+                    "the circle {path:?} does not lead back to {one}"
+                );
                 return Err(path);
             }
         }
-        edges.insert(one, others.to_vec());
+        let before = edges.insert(one, others.to_vec());
+        debug_assert!(before.is_none(), "transaction {one} waits for {others:?}, and already for {before:?}");
         Ok(())
     }
 
     pub(crate) fn end(&self, one: u64) {
-        lock(&self.edges).remove(&one);
+        let removed = lock(&self.edges).remove(&one);
+        debug_assert!(removed.is_some(), "transaction {one} ends a wait that it has not begun");
+    }
+
+    /// Returns the number of waiting transactions.
+    #[cfg(debug_assertions)]
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.edges).len()
     }
 }
 
@@ -58,7 +73,8 @@ fn leads_to(
     seen: &mut HashSet<u64>,
 ) -> bool {
     path.push(from);
-    if from == to || from == Waits::EVERYBODY {
+    debug_assert!(path.len() <= edges.len() + 2, "{} transactions form the path {path:?}", edges.len());
+    if from == to || from == Waits::ALL {
         return true;
     }
     if seen.insert(from) {
@@ -102,7 +118,7 @@ impl Canceller {
     pub fn cancel(&self) {
         self.shared.is_set.store(true, Ordering::SeqCst);
         if let Some(state) = lock(&self.shared.waits_for).as_ref() {
-            state.nudge();
+            state.wake_waiters();
         }
     }
 

@@ -11,7 +11,7 @@
 //! variable-width values take 64 KiB or more in total is wide. The format does not record this: the
 //! caller stores it.
 
-use super::make::{IfThere, Make};
+use super::convert::{IfThere, Make};
 use super::value::{Interval, Type, Value};
 
 /// The layout of rows with given columns.
@@ -48,7 +48,14 @@ impl RowFormat {
                 (kind, Place::Variable(variable - 1))
             }
         });
-        let columns = columns.collect();
+        let columns: Vec<(Type, Place)> = columns.collect();
+        debug_assert!(
+            columns.iter().all(|(kind, place)| match place {
+                Place::Fixed(at) => at + kind.width().unwrap_or_default() <= offset,
+                Place::Variable(nth) => *nth < variable,
+            }),
+            "columns overlap in {columns:?}"
+        );
         RowFormat { columns, ends: offset, variable }
     }
 
@@ -131,6 +138,7 @@ impl RowFormat {
                         to.truncate(start);
                         return false;
                     }
+                    debug_assert!(index < self.variable, "column {at} has end {index} of {}", self.variable);
                     let field = start + self.ends + END * index;
                     if let Some(place) = to.get_mut(field..field + END) {
                         place.copy_from_slice(end.to_le_bytes().get(..END).unwrap_or_default());
@@ -138,7 +146,21 @@ impl RowFormat {
                 }
             }
         }
+        debug_assert!(
+            self.is_read_back::<END>(values, to.get(start..).unwrap_or_default()),
+            "a row is not read as it was written: {values:?}"
+        );
         true
+    }
+
+    /// Returns whether a row has these values. For assertions. Floats are not compared, because NaN
+    /// does not equal itself.
+    fn is_read_back<const END: usize>(&self, values: &[Value<'_>], bytes: &[u8]) -> bool {
+        let row = Row { format: self, bytes, end: END };
+        values.iter().enumerate().all(|(at, value)| match value {
+            Value::Real(_) | Value::Double(_) => row.get(at).is_some(),
+            value => row.get(at) == Some(*value),
+        })
     }
 
     /// Returns a row to read. The bytes may be arbitrary: missing values read as `None`.
@@ -155,6 +177,7 @@ impl RowFormat {
 
 fn put_fixed(value: &Value<'_>, place: &mut [u8]) {
     let mut put = |bytes: &[u8]| {
+        debug_assert!(bytes.len() <= place.len(), "a value of {} bytes has no place", bytes.len());
         if let Some(place) = place.get_mut(..bytes.len()) {
             place.copy_from_slice(bytes);
         }

@@ -20,7 +20,7 @@
 //! encoded first columns of a key are a byte prefix of exactly the keys that have the same values
 //! there.
 
-use super::make::{IfThere, Make};
+use super::convert::{IfThere, Make};
 use super::value::{Type, Value};
 
 /// The sort order of a key column.
@@ -41,6 +41,8 @@ pub struct KeyFormat {
 const VALUE: u8 = 1;
 const NULL_FIRST: u8 = 0;
 const NULL_LAST: u8 = 2;
+/// NULL sorts before or after every value.
+const _: () = assert!(NULL_FIRST < VALUE && VALUE < NULL_LAST);
 
 impl KeyFormat {
     /// Creates the format for these key columns.
@@ -68,6 +70,7 @@ impl KeyFormat {
         if values.len() > self.columns.len() || !values.iter().zip(&self.columns).all(fits) {
             return false;
         }
+        let begin = to.len();
         for (value, (_, order)) in values.iter().zip(&self.columns) {
             if *value == Value::Null {
                 to.push(if order.nulls_first { NULL_FIRST } else { NULL_LAST });
@@ -80,7 +83,25 @@ impl KeyFormat {
                 to.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
             }
         }
+        debug_assert!(
+            self.is_read_back(values, to.get(begin..).unwrap_or_default()),
+            "a key is not read as it was written: {values:?}"
+        );
         true
+    }
+
+    /// Returns whether a key has these values. For assertions. Floats are not compared, because a
+    /// key has one zero and one NaN.
+    fn is_read_back(&self, values: &[Value<'_>], key: &[u8]) -> bool {
+        let format = KeyFormat { columns: self.columns.iter().take(values.len()).copied().collect() };
+        let (mut left, mut is_same) = (values.iter(), true);
+        let is_key = format.decode(key, |found| {
+            is_same &= match left.next() {
+                Some(Value::Real(_) | Value::Double(_)) => true,
+                value => value == Some(&found),
+            };
+        });
+        is_key && is_same && left.next().is_none()
     }
 
     /// Returns whether [`KeyFormat::get`] can return the value of a column exactly as it was
@@ -152,6 +173,10 @@ impl KeyFormat {
             at += 1 + kind.width()?;
         }
         tags.push(at);
+        debug_assert!(
+            tags.len() == column + 1 && tags.is_sorted(),
+            "the tags up to {column} are at {tags:?}"
+        );
         let &(kind, order) = self.columns.get(column)?;
         (self.keeps(column) && kind.width().is_some()).then_some(FixedKey {
             start: at,

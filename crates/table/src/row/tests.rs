@@ -152,7 +152,7 @@ proptest! {
 
     /// Goal: rows return the encoded values, column by column.
     #[test]
-    fn rows_come_back((columns, rows) in rows()) {
+    fn rows_round_trip((columns, rows) in rows()) {
         let types: Vec<Type> = columns.iter().map(|(kind, _)| *kind).collect();
         let format = RowFormat::new(&types);
         for row in &rows {
@@ -183,7 +183,7 @@ proptest! {
 /// Goal: values of the wrong type, too many values and too long values are refused, and nothing is
 /// appended.
 #[test]
-fn refusals() {
+fn invalid_values_are_refused() {
     let (key, row) =
         (KeyFormat::new(vec![(Type::Int, Order::default())]), RowFormat::new(&[Type::Text, Type::Blob]));
     let mut bytes = Vec::new();

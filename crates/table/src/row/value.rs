@@ -39,6 +39,12 @@ pub enum Type {
     Uuid,
 }
 
+/// The widths of types whose values have parts.
+const _: () = {
+    assert!(matches!(Type::Interval.width(), Some(16)) && size_of::<Interval>() == 16);
+    assert!(matches!(Type::Decimal.width(), Some(16)) && size_of::<i128>() == 16);
+};
+
 impl Type {
     /// Returns whether this is an integer type.
     pub const fn is_integer(self) -> bool {

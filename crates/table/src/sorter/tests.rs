@@ -26,7 +26,7 @@ proptest! {
     /// memory: enough for everything, for a single record, or so little that runs are merged in
     /// several passes.
     #[test]
-    fn any_records(
+    fn sorted_output_equals_input(
         records in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), 0usize..90), 0..300),
         memory in prop::sample::select(vec![1usize, 600, 2_000, 1 << 20]),
     ) {
@@ -58,7 +58,7 @@ fn push(sorter: &mut Sorter, count: u32) -> Result<()> {
 /// Goal: a failed operation is reported, and nothing is missing otherwise. Method: each operation
 /// in turn fails, and full disks.
 #[test]
-fn operations_that_fail() {
+fn failed_operations_are_reported() {
     for fault in [Fault::Io, Fault::Full, Fault::Short] {
         let mut told = 0;
         for index in 0.. {
@@ -82,7 +82,7 @@ fn operations_that_fail() {
 
 /// Goal: corrupt data in the file is detected. Method: flips a bit of each read in turn.
 #[test]
-fn bits_that_flip() {
+fn flipped_bits_are_detected() {
     let mut told = 0;
     for nth in 0..200 {
         let disk = FaultFs::new(FaultOptions::seeded(nth));

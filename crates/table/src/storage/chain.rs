@@ -8,6 +8,7 @@
 //! its first page frees it once no snapshot can see the value any more.
 
 use cairn_pool::Changed;
+use cairn_vfs::ensure;
 
 use super::change::Change;
 use super::ops::Op;
@@ -17,8 +18,12 @@ use crate::Result;
 
 const KIND: u8 = 4;
 const HEADER: usize = 8;
+/// The header ends with the next page. A page is long enough for it, and its bytes have a length of
+/// 16 bits.
+const _: () = assert!(HEADER == 4 + size_of::<u32>() && (64 << 10) - HEADER <= u16::MAX as usize);
 
 pub(crate) fn put(payload: &mut [u8], next: u32, bytes: &[u8]) -> Result<(), Changed> {
+    debug_assert!(u16::try_from(bytes.len()).is_ok(), "a page of a chain has {} bytes", bytes.len());
     payload.fill(0);
     *payload.first_mut().ok_or(Changed)? = KIND;
     payload.get_mut(2..4).ok_or(Changed)?.copy_from_slice(&(bytes.len() as u16).to_le_bytes());
@@ -51,10 +56,12 @@ pub(crate) fn write_chain(space: &Space, bytes: &[u8]) -> Result<u32> {
         let mut change = Change::default();
         let pages = space.allocate(&mut change, 1)?;
         let Some(&(page, at)) = pages.first() else { return Err(crate::Error::NoPages) };
+        ensure!(page != next, "page {page} of a chain would be followed by itself");
         change.plan(at, Op::Chain { next, bytes: part });
         change.commit(&*space.log, space.path())?;
         next = page;
     }
+    ensure!((next == 0) == bytes.is_empty(), "{} bytes have a chain from page {next}", bytes.len());
     Ok(next)
 }
 
@@ -96,6 +103,7 @@ pub(crate) fn free_chain(space: &Space, first: &mut u32) -> Result<()> {
 /// [`Error::Corruption`](crate::Error::Corruption) if there are more than the file has; the pool's.
 pub(crate) fn chain_pages(space: &Space, first: u32, mut each: impl FnMut(u32)) -> Result<()> {
     let most = space.pages()?;
+    debug_assert!(most > 0, "a file without pages has a chain");
     let (mut next, mut count) = (first, 0u32);
     while next != 0 {
         if count == most {
@@ -144,6 +152,7 @@ pub(crate) fn relocate_chain(space: &Space, mut first: u32, from: u32) -> Result
             // Dropping the change undoes the allocation.
             return Ok((first, false));
         }
+        ensure!(new < old, "page {old} of a chain moves to page {new}, which is not further in front");
         change.plan(at, Op::Chain { next, bytes: moved.get(bytes).unwrap_or_default() });
         match leads {
             Some((at, bytes)) => change.plan(at, Op::Chain { next: new, bytes }),
@@ -176,7 +185,7 @@ mod tests {
     /// Goal: a cyclic chain is reported as corruption when it is read, counted or freed, and causes
     /// no endless loop. Method: the last page of three refers to the first one.
     #[test]
-    fn circles() {
+    fn cyclic_chain_is_corruption() {
         let space = space();
         let bytes = vec![7; 3 * 4_000];
         let first = write_chain(&space, &bytes).unwrap();

@@ -16,7 +16,7 @@ pub trait Log: fmt::Debug + Send + Sync {
     /// Errors: the log's; nothing is changed then.
     fn append(&self, record: &[u8]) -> Result<Lsn>;
 
-    /// Frees a part of the reserve if this thread's work gives space back (`giving.rs`), so that an
+    /// Frees a part of the reserve if this thread's work gives space back (`reclaiming.rs`), so that an
     /// append that failed for a full disk can be tried again. Returns false if there is nothing
     /// to free.
     fn give_up_reserve(&self) -> bool {
@@ -30,7 +30,7 @@ pub trait Log: fmt::Debug + Send + Sync {
 
     /// Returns whether the main file may grow by `bytes`. Once the reserve has been given up,
     /// growth is limited.
-    fn lets_grow(&self, _bytes: u64) -> bool {
+    fn may_grow(&self, _bytes: u64) -> bool {
         true
     }
 

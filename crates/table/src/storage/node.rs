@@ -28,7 +28,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use cairn_pool::Changed;
+use cairn_pool::{Changed, PAGE_HEADER_LEN};
 
 use super::packed::{ColumnSet, PACKED, Packed};
 use super::source::Source;
@@ -41,6 +41,14 @@ const LEVEL: usize = 1;
 const COUNT: usize = 2;
 /// Kind, level and count are read together.
 const _: () = assert!(LEVEL == KIND + 1 && COUNT == KIND + 2);
+/// The fields of the header follow one another, and the slots follow the header.
+const _: () = assert!(HEAP == COUNT + 2 && GARBAGE == HEAP + 2 && PREFIX == GARBAGE + 2);
+const _: () = assert!(LOWER == PREFIX + 2 && UPPER == LOWER + 4 && GHOSTS == UPPER + 4);
+const _: () = assert!(LAST_CHILD == GHOSTS + 2 && HEADER == LAST_CHILD + size_of::<u32>());
+/// No kind is taken for another.
+const _: () = assert!(LEAF != INNER && LEAF != PACKED && INNER != PACKED);
+/// A slot has a head and three lengths.
+const _: () = assert!(SLOT == size_of::<u32>() + 3 * size_of::<u16>());
 const HEAP: usize = 4;
 const GARBAGE: usize = 6;
 const PREFIX: usize = 8;
@@ -54,6 +62,17 @@ pub(crate) const SLOT: usize = 10;
 /// number of its ghosts, so that rows can be counted without reading each one.
 pub(crate) const GHOST: u8 = 1;
 const NO_FENCE: u16 = u16::MAX;
+/// No fence is that long, also on the longest pages. Four of the longest records fit beside two
+/// fences, so a node can be divided.
+const _: () = {
+    let (mut size, largest) = (4 << 10, 64 << 10);
+    while size <= largest {
+        let record = max_record(size - PAGE_HEADER_LEN);
+        assert!(record < NO_FENCE as usize);
+        assert!(HEADER + 4 * (SLOT + record) + 2 * record <= size - PAGE_HEADER_LEN);
+        size *= 2;
+    }
+};
 
 /// Distance from a guess within which to search before binary search takes over.
 const NEAR: usize = 4;
@@ -336,6 +355,42 @@ impl Node<'_, [u8]> {
         let (middle, end) = (slot.place + slot.key, slot.place + slot.key + slot.value);
         if end > self.0.len() { Err(Changed) } else { Ok((slot.place..middle, middle..end)) }
     }
+
+    /// Returns whether the node is as every change leaves it: the sizes add up, keys ascend within
+    /// the bounds, and heads and the number of ghosts match the records. For assertions: reads all
+    /// records. True for a packed leaf, which is only written as a whole.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.has_sound_records().unwrap_or(false)
+    }
+
+    fn has_sound_records(&self) -> Result<bool, Changed> {
+        if self.is_packed()? {
+            return Ok(true);
+        }
+        let (kind, level, count, heap) = (self.kind()?, self.level()?, self.count()?, self.heap()?);
+        let is_node = if level == 0 { kind == LEAF } else { kind == INNER };
+        if !is_node || !self.adds_up()? || HEADER + count * SLOT > heap {
+            return Ok(false);
+        }
+        let (mut key, mut last, mut ghosts) = (Vec::new(), Vec::new(), 0);
+        let mut has_last = self.lower(&mut last)?;
+        for at in 0..count {
+            let (own, value) = self.record(at)?;
+            let (place, own) = (own.start, self.0.get(own).ok_or(Changed)?);
+            let value = self.0.get(value).ok_or(Changed)?;
+            self.key(at, &mut key)?;
+            let is_child = level == 0 || value.len() == size_of::<u32>();
+            let has_head = self.0.u32(HEADER + at * SLOT)? == head(own);
+            if place < heap || !is_child || !has_head || has_last && key <= last {
+                return Ok(false);
+            }
+            ghosts += usize::from(level == 0 && is_ghost(value));
+            std::mem::swap(&mut key, &mut last);
+            has_last = true;
+        }
+        let is_within = !has_last || self.compare_upper(&last)? != Some(Ordering::Less);
+        Ok(is_within && ghosts == self.ghosts()?)
+    }
 }
 
 /// The fences of a node.
@@ -397,7 +452,12 @@ impl NodeMut<'_> {
         self.0.get_mut(..HEADER).ok_or(Changed)?.fill(0);
         self.put(KIND, &[if level == 0 { LEAF } else { INNER }, level])?;
         put_fences(self.0, bounds, HEADER)?;
-        self.put_u16(PREFIX, bounds.prefix_len())
+        self.put_u16(PREFIX, bounds.prefix_len())?;
+        debug_assert!(
+            self.node().count() == Ok(0) && self.node().adds_up() == Ok(true),
+            "an empty node of level {level} does not add up: {bounds:?}"
+        );
+        Ok(())
     }
 
     pub(crate) fn set_last_child(&mut self, child: u32) -> Result<(), Changed> {
@@ -446,7 +506,15 @@ impl NodeMut<'_> {
         self.put_u16(start + 8, value.len())?;
         self.put_u16(HEAP, place)?;
         self.count_ghosts(0, usize::from(is_ghost(value)))?;
-        self.put_u16(COUNT, count + 1)
+        self.put_u16(COUNT, count + 1)?;
+        // The record lies behind the slots, so nothing above has overwritten it.
+        debug_assert!(
+            self.node()
+                .record(at)
+                .is_ok_and(|(found, of)| { self.0.get(found) == Some(key) && self.0.get(of) == Some(value) }),
+            "record {at} of {count} is not read as it was inserted"
+        );
+        Ok(())
     }
 
     /// Removes a record.

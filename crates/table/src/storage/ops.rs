@@ -65,6 +65,9 @@ pub(crate) fn image(payload: &[u8]) -> Result<Op<'_>, Changed> {
         false => HEADER + node.count()? * SLOT,
     };
     let high_at = payload.u16(4)?;
+    if low > usize::from(high_at) {
+        return Err(Changed);
+    }
     let (low, high) = (payload.get(..low), payload.get(usize::from(high_at)..));
     Ok(Op::Image { low: low.ok_or(Changed)?, high: high.ok_or(Changed)?, high_at })
 }
@@ -88,7 +91,11 @@ impl<'a> Op<'a> {
     }
 
     pub(crate) fn encode(&self, to: &mut Vec<u8>) {
-        let len = |bytes: &[u8]| (bytes.len() as u16).to_le_bytes();
+        let start = to.len();
+        let len = |bytes: &[u8]| {
+            debug_assert!(u16::try_from(bytes.len()).is_ok(), "a part of a page has {} bytes", bytes.len());
+            (bytes.len() as u16).to_le_bytes()
+        };
         match *self {
             Op::Insert { at, key, value } => {
                 to.push(1);
@@ -137,6 +144,11 @@ impl<'a> Op<'a> {
                 to.extend(bytes);
             }
         }
+        debug_assert!(to.len() - start <= self.len() + 16, "{self:?} takes {} bytes", to.len() - start);
+        debug_assert!(
+            Op::decode(to.get(start..).unwrap_or_default()) == Some((*self, &[][..])),
+            "{self:?} is not decoded as it was encoded"
+        );
     }
 
     /// Decodes the first operation, and returns the bytes after it. Returns `None` for bytes that

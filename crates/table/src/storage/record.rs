@@ -21,7 +21,6 @@
 //! need no undo.
 
 use super::change::PAGES;
-use super::tree::Gone;
 
 const ROW: u8 = 2;
 const COMMIT: u8 = 3;
@@ -30,6 +29,18 @@ const MADE: u8 = 5;
 const DROPPED: u8 = 6;
 const FREED: u8 = 7;
 const DROPPED_WITH_CHAINS: u8 = 8;
+/// No kind of record is taken for another.
+const _: () = assert!(PAGES < ROW && ROW < COMMIT && COMMIT < ABORT && ABORT < MADE);
+const _: () = assert!(MADE < DROPPED && DROPPED < FREED && FREED < DROPPED_WITH_CHAINS);
+
+/// A tree to be freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DroppedTree {
+    pub(crate) root: u32,
+    /// Whether its long rows are freed with it. A tree that never became visible may have lost its
+    /// long rows earlier, and their pages may be reused by now; then its creator frees them.
+    pub(crate) with_chains: bool,
+}
 
 /// The contents of a key before a transaction changed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,13 +61,14 @@ pub(crate) enum Record<'a> {
     Commit { transaction: u64 },
     Abort { transaction: u64 },
     Made { transaction: u64, root: u32 },
-    Dropped { transaction: u64, tree: Gone },
+    Dropped { transaction: u64, tree: DroppedTree },
     Freed { root: u32 },
 }
 
 impl<'a> Record<'a> {
     /// Appends the record: all of it, or for a row the part before the page changes.
     pub(crate) fn encode(&self, to: &mut Vec<u8>) {
+        let start = to.len();
         let mut plain = |kind: u8, transaction: Option<u64>, root: Option<u32>| {
             to.push(kind);
             to.extend(transaction.into_iter().flat_map(u64::to_le_bytes));
@@ -67,7 +79,7 @@ impl<'a> Record<'a> {
             Record::Commit { transaction } => plain(COMMIT, Some(transaction), None),
             Record::Abort { transaction } => plain(ABORT, Some(transaction), None),
             Record::Made { transaction, root } => plain(MADE, Some(transaction), Some(root)),
-            Record::Dropped { transaction, tree: Gone { root, with_chains } } => {
+            Record::Dropped { transaction, tree: DroppedTree { root, with_chains } } => {
                 let kind = if with_chains { DROPPED_WITH_CHAINS } else { DROPPED };
                 plain(kind, Some(transaction), Some(root));
             }
@@ -81,12 +93,23 @@ impl<'a> Record<'a> {
                 };
                 to.push(kind);
                 // Both are part of a page, so their lengths fit.
+                debug_assert!(
+                    u16::try_from(key.len()).is_ok() && u16::try_from(value.len()).is_ok(),
+                    "a record of {} + {} bytes is logged",
+                    key.len(),
+                    value.len()
+                );
                 to.extend((key.len() as u16).to_le_bytes());
                 to.extend((value.len() as u16).to_le_bytes());
                 to.extend(key);
                 to.extend(value);
             }
         }
+        debug_assert!(
+            *self == Record::Pages
+                || Record::decode(to.get(start..).unwrap_or_default()) == Some((*self, &[][..])),
+            "{self:?} is not decoded as it was encoded"
+        );
     }
 
     /// Decodes a record, and returns it with the bytes of its page changes, if it has any. Returns
@@ -114,7 +137,10 @@ impl<'a> Record<'a> {
             MADE => Record::Made { transaction: u64(rest)?, root: u32(rest)? },
             DROPPED | DROPPED_WITH_CHAINS => {
                 let (transaction, root) = (u64(rest)?, u32(rest)?);
-                Record::Dropped { transaction, tree: Gone { root, with_chains: kind == DROPPED_WITH_CHAINS } }
+                Record::Dropped {
+                    transaction,
+                    tree: DroppedTree { root, with_chains: kind == DROPPED_WITH_CHAINS },
+                }
             }
             FREED => Record::Freed { root: u32(rest)? },
             _ => return None,
@@ -156,8 +182,8 @@ mod tests {
             Record::Commit { transaction: 3 },
             Record::Abort { transaction: 4 },
             Record::Made { transaction: 5, root: 6 },
-            Record::Dropped { transaction: 7, tree: Gone { root: 8, with_chains: false } },
-            Record::Dropped { transaction: 7, tree: Gone { root: 8, with_chains: true } },
+            Record::Dropped { transaction: 7, tree: DroppedTree { root: 8, with_chains: false } },
+            Record::Dropped { transaction: 7, tree: DroppedTree { root: 8, with_chains: true } },
             Record::Freed { root: 9 },
         ];
         for record in records {

@@ -3,12 +3,12 @@
 use cairn_pool::{Exclusive, Lsn, PoolFile};
 
 use super::change::PAGES;
+use super::node::GHOST;
 use super::ops::Op;
-use crate::catalog::GHOST;
 use crate::{Error, Result};
 
 /// Splits a record into pages and the bytes of their operations.
-fn pages(record: &[u8]) -> Option<Vec<(u32, &[u8])>> {
+pub(super) fn pages(record: &[u8]) -> Option<Vec<(u32, &[u8])>> {
     let (&kind, rest) = record.split_first()?;
     let (count, mut rest) = rest.split_first_chunk::<2>()?;
     if kind != PAGES {
@@ -62,6 +62,7 @@ pub(crate) fn redo(file: &PoolFile, lsn: Lsn, record: &[u8]) -> Result<()> {
         while !rest.is_empty() {
             let what = || format!("the log record at {lsn} does not fit this page");
             let (op, left) = Op::decode(rest).ok_or_else(|| damaged(number, what()))?;
+            debug_assert!(left.len() < rest.len(), "an operation of the record at {lsn} has no bytes");
             op.apply(payload).map_err(|_| damaged(number, what()))?;
             rest = left;
         }

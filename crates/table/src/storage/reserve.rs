@@ -6,7 +6,7 @@
 //! ```
 //!
 //! These blocks are never read or written. Work that frees space
-//! ([`Giving`](super::giving::Giving)) and finds the disk full frees the blocks and continues. From
+//! ([`Reclaiming`](super::giving::Reclaiming)) and finds the disk full frees the blocks and continues. From
 //! then on the database is *short*: inserts fail until the blocks are allocated again, which each
 //! insert tries. This way, the space that one deletion frees is not used by others before there is
 //! enough for the next deletion.
@@ -28,6 +28,11 @@ const NAMES: [&str; 2] = ["reserve", "undo"];
 
 /// Space for undo is allocated in steps of this, so that few changes call the file system.
 const STEP: u64 = 256 << 10;
+/// The size of the least log segment.
+const MIN_SEGMENT: u32 = 8 << 10;
+/// Space is allocated in blocks of a file system.
+const _: () = assert!(STEP.is_multiple_of(BLOCK as u64) && MIN_SEGMENT.is_multiple_of(BLOCK));
+const BLOCK: u32 = 4096;
 
 /// The reserve of an open database.
 #[derive(Debug)]
@@ -39,9 +44,9 @@ pub(crate) struct Reserve {
     /// Whether the first file's blocks are allocated.
     is_whole: AtomicBool,
     /// Bytes needed to undo the running transactions.
-    owed: AtomicU64,
+    undo_needed: AtomicU64,
     /// Bytes allocated to the second file for that. Changed under the lock.
-    paid: AtomicU64,
+    undo_allocated: AtomicU64,
     /// Growth of the main file since the first file's blocks were freed.
     grown: AtomicU64,
     changing: Mutex<()>,
@@ -53,7 +58,7 @@ fn path(directory: &Path, at: usize) -> PathBuf {
 
 /// Frees the blocks after the end of an empty file. The length must change, because some file
 /// systems ignore a call that keeps it.
-fn let_go(file: &dyn File) -> bool {
+fn free_blocks(file: &dyn File) -> bool {
     file.set_len(1).and_then(|()| file.set_len(0)).is_ok()
 }
 
@@ -61,7 +66,7 @@ fn let_go(file: &dyn File) -> bool {
 /// advance how much space that takes. Returns true if the disk has less space than the reserve plus
 /// `more`. This is tested by an allocation, because the free space that a file system reports may
 /// differ from what it can allocate.
-pub(crate) fn give_up_of(fs: &Arc<dyn Fs>, directory: &Path, bytes: u64, more: u64) -> bool {
+pub(crate) fn free_former_reserve(fs: &Arc<dyn Fs>, directory: &Path, bytes: u64, more: u64) -> bool {
     let mut is_full = false;
     for at in 0..NAMES.len() {
         let path = path(directory, at);
@@ -69,10 +74,10 @@ pub(crate) fn give_up_of(fs: &Arc<dyn Fs>, directory: &Path, bytes: u64, more: u
             continue;
         }
         let Ok(file) = fs.open(&path, OpenOptions::write()) else { continue };
-        let_go(&*file);
+        free_blocks(&*file);
         if at == 0 && bytes > 0 {
             is_full = file.allocate(0, bytes + more).is_err_and(|error| error.is_full());
-            let_go(&*file);
+            free_blocks(&*file);
         }
     }
     is_full
@@ -86,8 +91,8 @@ impl Reserve {
             bytes: 0,
             is_short: AtomicBool::new(false),
             is_whole: AtomicBool::new(false),
-            owed: AtomicU64::new(0),
-            paid: AtomicU64::new(0),
+            undo_needed: AtomicU64::new(0),
+            undo_allocated: AtomicU64::new(0),
             grown: AtomicU64::new(0),
             changing: Mutex::default(),
         }
@@ -118,7 +123,11 @@ impl Reserve {
     /// Returns the size of a log segment while the database is short. A checkpoint frees whole
     /// segments after it has begun another, so several must fit.
     pub(crate) fn segment(&self) -> u32 {
-        u32::try_from(self.bytes / 16).unwrap_or(u32::MAX).max(8 << 10).next_multiple_of(4096)
+        let bytes = u32::try_from(self.bytes / 16).unwrap_or(u32::MAX);
+        // The upper bound is a multiple, so rounding up does not overflow.
+        let segment = bytes.clamp(MIN_SEGMENT, 1 << 31).next_multiple_of(BLOCK);
+        debug_assert!(segment >= MIN_SEGMENT, "a segment of {segment} bytes is too short");
+        segment
     }
 
     /// Returns the amount of log after which a checkpoint follows while the database is short.
@@ -137,15 +146,18 @@ impl Reserve {
     /// short then.
     pub(crate) fn restore(&self) -> Result<()> {
         let Some([first, second]) = &self.files else { return Ok(()) };
+        debug_assert!(self.bytes > 0, "a reserve without space has files");
         let _changing = lock(&self.changing);
         // The second file first, because its space is already owed.
-        let owed = self.owed.load(SeqCst).next_multiple_of(STEP).max(self.paid.load(SeqCst));
-        let taken = second.allocate(0, owed).inspect(|()| self.paid.store(owed, SeqCst));
+        let undo_needed =
+            self.undo_needed.load(SeqCst).next_multiple_of(STEP).max(self.undo_allocated.load(SeqCst));
+        let taken =
+            second.allocate(0, undo_needed).inspect(|()| self.undo_allocated.store(undo_needed, SeqCst));
         match taken.and_then(|()| first.allocate(0, self.bytes)) {
             Err(error) if error.is_full() => {
                 if !self.is_whole.load(SeqCst) {
                     // A failed allocation may have taken a part, which would not be accounted for.
-                    let_go(&**first);
+                    free_blocks(&**first);
                 }
                 self.is_short.store(true, SeqCst);
                 Err(error.into())
@@ -167,76 +179,86 @@ impl Reserve {
         let _changing = lock(&self.changing);
         self.is_short.store(true, SeqCst);
         if self.is_whole.swap(false, SeqCst) {
-            return let_go(&**first);
+            return free_blocks(&**first);
         }
-        undoes && self.paid.swap(0, SeqCst) > 0 && let_go(&**second)
+        undoes && self.undo_allocated.swap(0, SeqCst) > 0 && free_blocks(&**second)
     }
 
     /// Returns whether the main file may grow by `bytes`. Once the reserve was given up, the file
     /// may take an eighth of it at most: without space for the log, even an undo would fail.
-    pub(crate) fn lets_grow(&self, bytes: u64) -> bool {
+    pub(crate) fn may_grow(&self, bytes: u64) -> bool {
+        debug_assert!(bytes > 0, "the file grows by nothing");
         !self.is_short() || self.grown.fetch_add(bytes, SeqCst) + bytes <= self.bytes / 8
     }
 
-    /// Adds to the space owed. Work that frees space (`gives`) may owe an eighth of the reserve
+    /// Adds to the space owed. Work that frees space (`reclaims`) may owe an eighth of the reserve
     /// beyond the allocated space, and gives up the reserve for it. Errors: a full disk's, with
     /// nothing added.
-    pub(crate) fn owe(&self, bytes: u64, gives: bool) -> Result<()> {
+    pub(crate) fn reserve_undo(&self, bytes: u64, reclaims: bool) -> Result<()> {
         let Some([_, second]) = &self.files else { return Ok(()) };
-        let owed = self.owed.fetch_add(bytes, SeqCst) + bytes;
-        if owed <= self.paid.load(SeqCst) {
+        debug_assert!(bytes > 0, "an undo is announced that takes no space");
+        let undo_needed = self.undo_needed.fetch_add(bytes, SeqCst) + bytes;
+        if undo_needed <= self.undo_allocated.load(SeqCst) {
             return Ok(());
         }
         let changing = lock(&self.changing);
-        let target = owed.next_multiple_of(STEP);
+        let target = undo_needed.next_multiple_of(STEP);
         let error = match second.allocate(0, target) {
             Err(error) if error.is_full() => error,
             // If the allocation fails for any other reason, the database works without it.
             _ => {
-                self.paid.fetch_max(target, SeqCst);
+                self.undo_allocated.fetch_max(target, SeqCst);
                 return Ok(());
             }
         };
-        let paid = self.paid.load(SeqCst);
+        let undo_allocated = self.undo_allocated.load(SeqCst);
         // The failed allocation may have taken a part. Free that, so that others can use it.
-        let _ = second.set_len(paid + 1).and_then(|()| second.set_len(paid)).and_then(|()| second.set_len(0));
-        if paid > 0 {
+        let _ = second
+            .set_len(undo_allocated + 1)
+            .and_then(|()| second.set_len(undo_allocated))
+            .and_then(|()| second.set_len(0));
+        if undo_allocated > 0 {
             // This space was allocated until just now.
-            let _ = second.allocate(0, paid);
+            let _ = second.allocate(0, undo_allocated);
         }
         drop(changing);
-        if gives && owed.saturating_sub(paid) <= self.bytes / 8 {
+        if reclaims && undo_needed.saturating_sub(undo_allocated) <= self.bytes / 8 {
             self.give_up(false);
             return Ok(());
         }
-        self.owed.fetch_sub(bytes, SeqCst);
+        let before = self.undo_needed.fetch_sub(bytes, SeqCst);
+        debug_assert!(before >= bytes, "{bytes} bytes of {before} are no longer needed for undo");
         Err(error.into())
     }
 
     /// Subtracts what a finished transaction no longer owes.
-    pub(crate) fn settle(&self, bytes: u64) {
-        let owed = self.owed.fetch_sub(bytes, SeqCst).saturating_sub(bytes);
+    pub(crate) fn release_undo(&self, bytes: u64) {
+        // Without files, nothing was added.
         let Some([_, second]) = &self.files else { return };
-        let paid = self.paid.load(SeqCst);
-        if paid == 0 || (owed > 0 && paid <= 4 * (owed + STEP)) {
+        let before = self.undo_needed.fetch_sub(bytes, SeqCst);
+        debug_assert!(before >= bytes, "{bytes} bytes of {before} are no longer needed for undo");
+        let undo_needed = before.saturating_sub(bytes);
+        let undo_allocated = self.undo_allocated.load(SeqCst);
+        if undo_allocated == 0 || (undo_needed > 0 && undo_allocated <= 4 * (undo_needed + STEP)) {
             return;
         }
         let _changing = lock(&self.changing);
         // This allocates less than was just freed.
-        let rest = self.owed.load(SeqCst).next_multiple_of(STEP);
-        let is_kept = let_go(&**second) && rest > 0 && second.allocate(0, rest).is_ok();
-        self.paid.store(if is_kept { rest } else { 0 }, SeqCst);
+        let rest = self.undo_needed.load(SeqCst).next_multiple_of(STEP);
+        let is_kept = free_blocks(&**second) && rest > 0 && second.allocate(0, rest).is_ok();
+        self.undo_allocated.store(if is_kept { rest } else { 0 }, SeqCst);
     }
 
     /// The final step: leaves as much of the reserve as there is space for to the next process that
     /// opens the database.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn leave_to_next_process(&self) {
         let Some([first, second]) = &self.files else { return };
         let _changing = lock(&self.changing);
-        let_go(&**second);
+        free_blocks(&**second);
         let mut bytes = self.bytes;
+        debug_assert!(bytes > 0, "a reserve without space has files");
         while bytes >= self.bytes / 8 && first.allocate(0, bytes).is_err_and(|error| error.is_full()) {
-            let_go(&**first);
+            free_blocks(&**first);
             bytes /= 2;
         }
     }

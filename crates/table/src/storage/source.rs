@@ -26,6 +26,11 @@ pub(crate) trait Source {
         if copied.is_err() {
             to.truncate(start);
         }
+        debug_assert!(
+            to.len() == start + if copied.is_ok() { len } else { 0 },
+            "{} bytes were appended instead of {len}",
+            to.len() - start
+        );
         copied
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   page 0    "CAIRNSQL" | version u32 | page size u32 | pages u32
-//!             | first free page u32, 0 for none | the files that belong to it (`first.rs`)
+//!             | first free page u32, 0 for none | the files that belong to it (`file_identity.rs`)
 //!   free      3 u8 | 0 x 3 | next free page u32
 //! ```
 
@@ -12,13 +12,15 @@ use std::sync::Arc;
 use cairn_pool::{Changed, Exclusive, Lsn, PAGE_HEADER_LEN, PoolFile, stamp};
 use cairn_vfs::sync::atomic::{AtomicU32, Ordering};
 use cairn_vfs::sync::{Mutex, lock};
-use cairn_vfs::{File, Operation};
+use cairn_vfs::{File, Operation, ensure};
 
 use super::change::Change;
-use super::first::First;
-use super::giving::is_giving;
+use super::file_identity::FileIdentity;
 use super::log::Log;
+use super::node::{INNER, LEAF};
 use super::ops::Op;
+use super::packed::PACKED;
+use super::reclaiming::is_reclaiming;
 use super::source::Source;
 use crate::{Error, Result, hook};
 
@@ -26,12 +28,18 @@ pub(super) const MAGIC: &[u8; 8] = b"CAIRNSQL";
 const VERSION: u32 = 2;
 const PAGES: usize = 16;
 const FREE: usize = 20;
-const META_LEN: usize = 24;
+pub(super) const META_LEN: usize = 24;
 const FREE_PAGE: u8 = 3;
+/// The fields of page 0 follow one another.
+const _: () = assert!(PAGES == MAGIC.len() + 2 * size_of::<u32>() && FREE == PAGES + size_of::<u32>());
+const _: () = assert!(META_LEN == FREE + size_of::<u32>());
+/// No page of a free list is taken for a node, or for a part of a long value.
+const _: () = assert!(FREE_PAGE != LEAF && FREE_PAGE != INNER && FREE_PAGE != PACKED);
 /// Number of pages for which disk space is allocated at a time.
 const RESERVED: u32 = 16;
+const _: () = assert!(RESERVED > 0);
 /// Number of attempts to read the list of free pages while others change it.
-const LOOKS: usize = 8;
+const FREE_LIST_ATTEMPTS: usize = 8;
 
 /// The fields of page 0 that change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +59,7 @@ pub(crate) fn put_meta(payload: &mut [u8], meta: Meta) -> Result<(), Changed> {
 }
 
 pub(crate) fn put_free(payload: &mut [u8], next: u32) -> Result<(), Changed> {
+    debug_assert!(payload.len() > META_LEN, "a page has {} bytes", payload.len());
     payload.fill(0);
     *payload.first_mut().ok_or(Changed)? = FREE_PAGE;
     payload.get_mut(4..8).ok_or(Changed)?.copy_from_slice(&next.to_le_bytes());
@@ -58,7 +67,7 @@ pub(crate) fn put_free(payload: &mut [u8], next: u32) -> Result<(), Changed> {
 }
 
 /// Writes page 0 of an empty database. It fits, because pages have at least 4 KiB.
-fn put_first(payload: &mut [u8], page_size: usize, first: &First) {
+fn put_first_page(payload: &mut [u8], page_size: usize, identity: &FileIdentity) {
     for (at, bytes) in [(0, &MAGIC[..]), (8, &VERSION.to_le_bytes()), (12, &(page_size as u32).to_le_bytes())]
     {
         if let Some(place) = payload.get_mut(at..at + bytes.len()) {
@@ -66,14 +75,18 @@ fn put_first(payload: &mut [u8], page_size: usize, first: &First) {
         }
     }
     let _ = put_meta(payload, Meta { pages: 1, free: 0 });
-    let _ = first.put(payload);
+    let _ = identity.encode(payload);
 }
 
 /// Returns page 0 of an empty database as it is stored in the file.
 pub(crate) fn first_page(page_size: usize) -> Vec<u8> {
     let mut page = vec![0; page_size];
-    put_first(page.get_mut(PAGE_HEADER_LEN..).unwrap_or_default(), page_size, &First::default());
+    put_first_page(page.get_mut(PAGE_HEADER_LEN..).unwrap_or_default(), page_size, &FileIdentity::default());
     stamp(&mut page, 0, Lsn::NONE);
+    debug_assert!(
+        begins_database(Path::new(""), page.get(PAGE_HEADER_LEN..).unwrap_or_default(), page_size).is_ok(),
+        "page 0 of a new database does not begin one"
+    );
     page
 }
 
@@ -105,10 +118,10 @@ pub(crate) fn page_size_of(file: &dyn File) -> Result<Option<u32>> {
 
 /// The fields of page 0 that tie the files together.
 #[derive(Debug, Default)]
-struct Said {
-    first: First,
+struct IdentityState {
+    identity: FileIdentity,
     /// Whether page 0 contains exactly these, durably.
-    is_there: bool,
+    is_durable: bool,
 }
 
 /// The pages of a database file, and the log of their changes.
@@ -121,7 +134,7 @@ pub struct Space {
     pub(crate) payload: usize,
     /// The fields of page 0 that tie the files together, as they are there or will be at its next
     /// write.
-    first: Mutex<Said>,
+    identity: Mutex<IdentityState>,
     /// Number of pages for which the file has disk space. Changed only while holding page 0.
     reserved: AtomicU32,
     /// Excludes other processes for as long as the pages are in use. Released after the file is
@@ -132,7 +145,7 @@ pub struct Space {
 impl Space {
     /// Creates an empty database in an empty file. Errors: the pool's.
     pub fn create(file: PoolFile, page_size: usize, log: Arc<dyn Log>) -> Result<Space> {
-        Space::create_as(file, page_size, log, First::default())
+        Space::create_as(file, page_size, log, FileIdentity::default())
     }
 
     /// Like [`Space::create`], for a database with a log and a double write.
@@ -140,19 +153,19 @@ impl Space {
         file: PoolFile,
         page_size: usize,
         log: Arc<dyn Log>,
-        first: First,
+        identity: FileIdentity,
     ) -> Result<Space> {
         let mut page = file.create(0)?;
         let payload = page.payload_mut(Lsn::NONE);
         let len = payload.len();
-        put_first(payload, page_size, &first);
+        put_first_page(payload, page_size, &identity);
         drop(page);
         Ok(Space {
             file,
             log,
             page_size,
             payload: len,
-            first: Mutex::new(Said { first, is_there: false }),
+            identity: Mutex::new(IdentityState { identity, is_durable: false }),
             reserved: AtomicU32::new(1),
             _lock: None,
         })
@@ -164,40 +177,55 @@ impl Space {
         let page = file.read(0)?;
         begins_database(file.path(), &page, page_size)?;
         let payload = page.len();
-        let first = First::of(&page).unwrap_or_default();
-        let first = Mutex::new(Said { first, is_there: false });
+        let identity = FileIdentity::decode(&page).unwrap_or_default();
+        let identity = Mutex::new(IdentityState { identity, is_durable: false });
         drop(page);
         let reserved = AtomicU32::new(file.pages_on_disk()?);
-        Ok(Space { file, log, page_size, payload, first, reserved, _lock: None })
+        Ok(Space { file, log, page_size, payload, identity, reserved, _lock: None })
     }
 
     /// Updates the fields of page 0 that tie the files together, and makes them durable; everything
     /// they state must be durable before. Errors: the pool's. The new values then stay in memory
     /// and are written next time.
-    pub(crate) fn note(&self, change: impl FnOnce(&mut First)) -> Result<()> {
-        let mut said = lock(&self.first);
-        let before = said.first;
-        change(&mut said.first);
-        if said.is_there && said.first == before {
+    pub(crate) fn update_identity(&self, change: impl FnOnce(&mut FileIdentity)) -> Result<()> {
+        let mut state = lock(&self.identity);
+        let before = state.identity;
+        change(&mut state.identity);
+        ensure!(
+            state.identity.checkpoint >= before.checkpoint,
+            "page 0 goes back in the log, from {before:?} to {:?}",
+            state.identity
+        );
+        debug_assert!(
+            state.identity.reached >= before.reached,
+            "page 0 knows less of the log, from {before:?} to {:?}",
+            state.identity
+        );
+        ensure!(
+            state.identity.database == before.database && state.identity.log == before.log,
+            "the identity of the database changes from {before:?} to {:?}",
+            state.identity
+        );
+        if state.is_durable && state.identity == before {
             return Ok(());
         }
-        said.is_there = false;
+        state.is_durable = false;
         let mut page = self.file.write(0)?;
-        said.first.put(page.payload_mut(Lsn::NONE)).map_err(|_| self.damaged(0, "it is too short"))?;
+        state.identity.encode(page.payload_mut(Lsn::NONE)).map_err(|_| self.damaged(0, "it is too short"))?;
         drop(page);
         self.file.flush_page(0)?;
         self.file.sync()?;
-        said.is_there = true;
+        state.is_durable = true;
         Ok(())
     }
 
     /// Sets the owner of the double write from now on, and page 0 at its next write.
     pub(crate) fn begin_session(&self, session: u64) {
-        let mut said = lock(&self.first);
-        let first = &mut said.first;
-        (first.before, first.session) = (first.session, session);
-        let owner = first.owner();
-        said.is_there = false;
+        let mut state = lock(&self.identity);
+        let identity = &mut state.identity;
+        (identity.before, identity.session) = (identity.session, session);
+        let owner = identity.owner();
+        state.is_durable = false;
         self.file.set_owner(owner);
     }
 
@@ -207,7 +235,7 @@ impl Space {
     }
 
     /// Keeps a lock for as long as the pages can be changed.
-    pub(crate) fn keep(self, lock: Box<dyn File>) -> Space {
+    pub(crate) fn with_lock(self, lock: Box<dyn File>) -> Space {
         let mut space = self;
         space._lock = Some(lock);
         space
@@ -246,6 +274,7 @@ impl Space {
 
     fn meta(&self, page: &[u8]) -> Result<Meta> {
         match (Source::u32(page, PAGES), Source::u32(page, FREE)) {
+            (Ok(0), Ok(_)) => Err(self.damaged(0, "it says that the file has no pages")),
             (Ok(pages), Ok(free)) => Ok(Meta { pages, free }),
             _ => Err(self.damaged(0, "it is too short")),
         }
@@ -270,17 +299,28 @@ impl Space {
         let mut meta = self.meta(&first)?;
         let mut pages = Vec::with_capacity(count);
         for _ in 0..count {
-            let (number, guard) = self.take(&mut meta)?;
+            let (number, guard) = self.take_page(&mut meta)?;
             pages.push((number, change.hold(guard)));
         }
+        debug_assert!(
+            pages.iter().all(|(page, _)| *page != 0 && *page < meta.pages),
+            "of {} pages, {pages:?} were allocated",
+            meta.pages
+        );
+        debug_assert!(pages.len() == count, "{} of {count} pages were allocated", pages.len());
         let at = change.hold(first);
         change.plan(at, Op::Meta(meta));
         Ok(pages)
     }
 
-    fn take(&self, meta: &mut Meta) -> Result<(u32, Exclusive<'_>)> {
+    fn take_page(&self, meta: &mut Meta) -> Result<(u32, Exclusive<'_>)> {
         let number = meta.free;
         if number != 0 {
+            // The list is read from the file.
+            if number >= meta.pages {
+                let pages = meta.pages;
+                return Err(self.damaged(0, format!("its first free page is {number} of {pages} pages")));
+            }
             let guard = self.file.write(number)?;
             meta.free = self.next_free(number, &guard)?;
             return Ok((number, guard));
@@ -303,7 +343,7 @@ impl Space {
         let end = page.saturating_add(RESERVED);
         if !self.log.is_short() {
             match self.file.reserve(page..end.saturating_add(RESERVED)) {
-                Err(error) if error.is_full() && is_giving() => {}
+                Err(error) if error.is_full() && is_reclaiming() => {}
                 taken => {
                     taken?;
                     self.reserved.store(end, Ordering::Relaxed);
@@ -319,7 +359,7 @@ impl Space {
     /// disk's.
     #[cold]
     fn reserve_one(&self, page: u32) -> Result<()> {
-        if !self.log.lets_grow(self.page_size as u64) {
+        if !self.log.may_grow(self.page_size as u64) {
             let full = std::io::ErrorKind::StorageFull.into();
             return Err(cairn_vfs::Error::new(Operation::Allocate, self.path(), full).into());
         }
@@ -337,6 +377,15 @@ impl Space {
     /// of the file. Nothing else may allocate meanwhile. Until this is done no page is free, so the
     /// next vacuum finds the pages that a crash leaves. Errors: the pool's and the log's.
     pub(crate) fn set_free(&self, pages: u32, free: &[u32]) -> Result<()> {
+        ensure!(
+            free.is_sorted_by(|a, b| a < b),
+            "the list of free pages would have pages twice, or in another order than that of the file"
+        );
+        ensure!(
+            free.first() != Some(&0) && free.last().is_none_or(|last| *last < pages),
+            "pages up to {:?} of {pages} would be free",
+            free.last()
+        );
         self.set_meta(Meta { pages, free: 0 })?;
         let mut next = 0;
         for &page in free.iter().rev() {
@@ -360,8 +409,13 @@ impl Space {
     /// Truncates the file, once the pages beyond are neither used nor free, durably. Errors: the
     /// pool's.
     pub(crate) fn truncate(&self, pages: u32) -> Result<()> {
+        debug_assert!(pages > 0, "page 0 would be cut off");
+        debug_assert!(
+            self.pages().map_or(true, |counted| counted == pages),
+            "the file is truncated to {pages} pages, and page 0 has another number"
+        );
         // ORDER: page 0 must not require more pages than the file has.
-        self.note(|first| first.pages = first.pages.min(pages))?;
+        self.update_identity(|identity| identity.pages = identity.pages.min(pages))?;
         self.reserved.store(pages, Ordering::Relaxed);
         Ok(self.file.truncate(pages)?)
     }
@@ -370,7 +424,7 @@ impl Space {
     /// reads the list again, finally while holding page 0. Errors: the pool's,
     /// [`Error::Corruption`].
     pub(crate) fn free_list(&self) -> Result<Vec<u32>> {
-        for _ in 0..LOOKS {
+        for _ in 0..FREE_LIST_ATTEMPTS {
             let (meta, lsn) = {
                 let first = self.file.read(0)?;
                 (self.meta(&first)?, first.lsn())
@@ -404,6 +458,10 @@ impl Space {
     pub(crate) fn release<'p>(&'p self, change: &mut Change<'p>, page: u32, at: usize) -> Result<()> {
         let first = self.file.write(0)?;
         let meta = self.meta(&first)?;
+        ensure!(page != 0, "page 0 would be freed");
+        if page == meta.free {
+            return Err(self.damaged(page, "it is in use, and on the list of free pages"));
+        }
         change.plan(at, Op::Free { next: meta.free });
         let at = change.hold(first);
         change.plan(at, Op::Meta(Meta { free: page, ..meta }));
@@ -418,11 +476,13 @@ impl Drop for Space {
         // Errors cannot be reported here, and the previous contents of page 0 remain valid.
         let Ok(()) = self.file.flush() else { return };
         let Some((reached, salt)) = self.log.settle() else { return };
-        if reached <= lock(&self.first).first.reached {
+        if reached <= lock(&self.identity).identity.reached {
             return;
         }
         // ORDER: the file's length is durable before page 0 states it.
         let (Ok(()), Ok(pages)) = (self.file.sync(), self.file.pages_on_disk()) else { return };
-        let _ = self.note(|first| (first.reached, first.salt, first.pages) = (reached, salt, pages));
+        let _ = self.update_identity(|identity| {
+            (identity.reached, identity.salt, identity.pages) = (reached, salt, pages)
+        });
     }
 }

@@ -10,27 +10,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_pool::{BackgroundWriter, FileOptions, Lsn, Pool, PoolFile};
-use cairn_vfs::{File, Fs, OpenOptions, Operation, Rng, SystemRng};
+use cairn_vfs::{File, Fs, OpenOptions, Operation, Rng, SystemRng, ensure};
 use cairn_wal::{Recovery, RecoveryOptions, Tail};
 
 use super::chain::read_chain;
-use super::first::First;
-use super::foreign::refuse_foreign;
-use super::giving::Giving;
+use super::file_identity::FileIdentity;
+use super::file_match;
+use super::foreign_file::refuse_foreign;
 use super::log::Log;
-use super::record::Record;
+use super::long_record::{LONG, LongRecord};
+use super::reclaiming::Reclaiming;
+use super::record::{DroppedTree, Record};
+use super::recovery_work::{Analysis, RecoveryWork, Undo};
 use super::redo::{leaves_ghost, redo};
 use super::reserve::{self, Reserve};
 use super::space::Space;
-use super::together;
-use super::tree::{Gone, Tree};
-use super::unfinished::{Analysis, Undo, Unfinished};
+use super::tree::Tree;
 use super::wal::WalLog;
 use crate::sorter::Scratch;
 use crate::{Error, Result};
 
 /// With fewer frames, the pages on one path from root to leaf could evict one another forever.
 const MIN_FRAMES: usize = 8;
+/// A thread that splits a node holds up to five pages.
+const _: () = assert!(MIN_FRAMES > 5);
 
 /// Options for opening a database.
 #[derive(Debug, Clone)]
@@ -66,9 +69,9 @@ impl Default for StoreOptions {
 }
 
 /// The contents of the log, before recovery acts on them.
-struct Found {
+struct LogContents {
     tail: Tail,
-    unfinished: Unfinished,
+    recovery_work: RecoveryWork,
 }
 
 /// An open database.
@@ -82,31 +85,31 @@ pub struct Store {
 }
 
 /// If the disk has less space than this beyond the reserve, opening allocates less for its log.
-const EASY: u64 = 1 << 20;
+const FREE_SPACE_WANTED: u64 = 1 << 20;
 
 /// Bytes of undo for which a transaction need not set space aside, and the step by which it does.
-const FREE: u64 = 16 << 10;
+const UNDO_STEP: u64 = 16 << 10;
 
 /// The space needed to undo a transaction. Dropping it releases the space set aside.
 #[derive(Debug, Default)]
-pub(crate) struct Debt {
+pub(crate) struct UndoReservation {
     due: u64,
     /// Length of the log when this transaction first deleted rows using the reserve.
     short_from: Option<u64>,
     log: Option<(Arc<WalLog>, u64)>,
 }
 
-impl Drop for Debt {
+impl Drop for UndoReservation {
     fn drop(&mut self) {
-        if let Some((log, owed)) = self.log.take() {
-            log.settle_owed(owed);
+        if let Some((log, reserved)) = self.log.take() {
+            log.release_undo(reserved);
         }
     }
 }
 
 /// Returns the directory of the log of a database file.
 pub fn log_dir(path: &Path) -> PathBuf {
-    beside(path, "-log")
+    sibling_path(path, "-log")
 }
 
 /// Returns the file that a path refers to: the target of a symbolic link, beside which are its log
@@ -118,10 +121,10 @@ pub fn real_path(fs: &Arc<dyn Fs>, path: &Path) -> Result<PathBuf> {
 
 /// Returns the path of the double write of a database.
 pub fn pages_path(path: &Path) -> PathBuf {
-    beside(path, "-pages")
+    sibling_path(path, "-pages")
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -161,7 +164,7 @@ impl Store {
         path: &Path,
         options: &StoreOptions,
         rng: &mut dyn Rng,
-    ) -> Result<(Store, Unfinished)> {
+    ) -> Result<(Store, RecoveryWork)> {
         if options.frames < MIN_FRAMES {
             let frames = options.frames;
             return Err(Error::Invalid {
@@ -174,7 +177,8 @@ impl Store {
         // ORDER: nothing is created or changed before all files are known to belong to one database
         // and to be complete. Creating a segment would raise the log's end, and the next check
         // would miss nothing. A copy written over its page cannot be taken back.
-        let (lock, Found { tail, mut unfinished }, first) = Store::look(fs, path, options.page_size)?;
+        let (lock, LogContents { tail, mut recovery_work }, first) =
+            Store::lock_and_read(fs, path, options.page_size)?;
         let log = Arc::new(WalLog::recovered(Lsn(tail.reached().get())));
         let writer = if options.background { BackgroundWriter::Above(0.25) } else { BackgroundWriter::Off };
         let pool = Pool::builder()
@@ -184,16 +188,16 @@ impl Store {
             .build()?;
         if first.is_some() && !fs.exists(&copies)? {
             let bare = pool.open(fs.open(path, OpenOptions::read())?, FileOptions::new())?;
-            Store::check_newest(&bare, &tail)?;
+            Store::check_page_lsns(&bare, &tail)?;
         }
-        let known = first.unwrap_or_else(|| First {
+        let known = first.unwrap_or_else(|| FileIdentity {
             database: rng.next_u64(),
             log: rng.next_u64(),
             session: rng.next_u64(),
-            ..First::default()
+            ..FileIdentity::default()
         });
         // ORDER: before anything allocates space.
-        let is_tight = reserve::give_up_of(fs, &directory, options.reserve, EASY);
+        let is_tight = reserve::free_former_reserve(fs, &directory, options.reserve, FREE_SPACE_WANTED);
         let double = fs.open(&copies, OpenOptions::create())?;
         // Its maximum size, so that a checkpoint can write pages without allocating. If this fails,
         // it remains as long as its longest batch so far.
@@ -231,43 +235,43 @@ impl Store {
         let space = match made {
             Ok(space) => space,
             Err(file) => {
-                Store::replay(fs, &directory, &file, &mut unfinished)?;
+                Store::replay(fs, &directory, &file, &mut recovery_work)?;
                 let space = Space::open(file, page_size, shared)?;
                 space.begin_session(rng.next_u64());
                 space
             }
         };
-        let (space, fs, path) = (Arc::new(space.keep(lock)), Arc::clone(fs), path.to_owned());
-        Ok((Store { space, pool, log, fs, path }, unfinished))
+        let (space, fs, path) = (Arc::new(space.with_lock(lock)), Arc::clone(fs), path.to_owned());
+        Ok((Store { space, pool, log, fs, path }, recovery_work))
     }
 
     /// Locks a database's file, reads its log, and checks that its files belong together. Creates
     /// an empty file if there is none, and writes nothing.
-    fn look(
+    fn lock_and_read(
         fs: &Arc<dyn Fs>,
         path: &Path,
         page_size: usize,
-    ) -> Result<(Box<dyn File>, Found, Option<First>)> {
+    ) -> Result<(Box<dyn File>, LogContents, Option<FileIdentity>)> {
         if !fs.exists(path)? {
-            together::look(fs, path, page_size, &Store::read_log(fs, &log_dir(path))?.tail)?;
+            file_match::read_identity(fs, path, page_size, &Store::read_log(fs, &log_dir(path))?.tail)?;
         }
         let lock = fs.open(path, OpenOptions::create())?;
         lock.try_lock()?;
         // Again under the lock, because another process may have created it meanwhile.
         let found = Store::read_log(fs, &log_dir(path))?;
-        let first = together::look(fs, path, page_size, &found.tail)?;
+        let first = file_match::read_identity(fs, path, page_size, &found.tail)?;
         Ok((lock, found, first))
     }
 
     /// Reads the log to its end. Changes nothing.
-    fn read_log(fs: &Arc<dyn Fs>, directory: &Path) -> Result<Found> {
+    fn read_log(fs: &Arc<dyn Fs>, directory: &Path) -> Result<LogContents> {
         let from = cairn_wal::Lsn::ZERO;
         let mut recovery = Recovery::open(fs, directory, from, &RecoveryOptions::default())?;
         let mut analysis = Analysis::default();
         while let Some(record) = recovery.next()? {
-            analysis.see(record.payload);
+            analysis.add(record.payload);
         }
-        Ok(Found { tail: recovery.finish()?, unfinished: analysis.finish() })
+        Ok(LogContents { tail: recovery.finish()?, recovery_work: analysis.finish() })
     }
 
     /// Replays changes that the pages lack. The whole log is durable by now, so pages may be
@@ -276,11 +280,14 @@ impl Store {
         fs: &Arc<dyn Fs>,
         directory: &Path,
         file: &PoolFile,
-        unfinished: &mut Unfinished,
+        recovery_work: &mut RecoveryWork,
     ) -> Result<()> {
         let mut recovery = Recovery::open(fs, directory, cairn_wal::Lsn::ZERO, &RecoveryOptions::default())?;
+        let mut last = Lsn::NONE;
         while let Some(record) = recovery.next()? {
             let lsn = Lsn(record.lsn.get());
+            ensure!(lsn > last, "the log record at {lsn} follows the one at {last}");
+            last = lsn;
             let (found, changes) = Record::decode(record.payload).ok_or_else(|| Error::Corruption {
                 file: file.path().to_owned(),
                 page: 0,
@@ -288,9 +295,9 @@ impl Store {
             })?;
             redo(file, lsn, changes)?;
             if leaves_ghost(changes) {
-                unfinished.note_ghost(&found);
+                recovery_work.note_ghost(&found);
             }
-            unfinished.collect(&found);
+            recovery_work.collect(&found);
         }
         Ok(())
     }
@@ -299,18 +306,18 @@ impl Store {
     /// which would know how far the log was. Cost: reads each page.
     ///
     /// Errors: [`Error::Corruption`]; the pool's.
-    fn check_newest(file: &PoolFile, tail: &Tail) -> Result<()> {
-        let (newest, end) = (Store::newest_change(file)?, Lsn(tail.reached().get()));
+    fn check_page_lsns(file: &PoolFile, tail: &Tail) -> Result<()> {
+        let (newest, end) = (Store::newest_page_lsn(file)?, Lsn(tail.reached().get()));
         if newest <= end {
             return Ok(());
         }
         let what =
             format!("a page was changed at {newest}, but the log ends at {end}: part of the log was removed");
-        Err(together::apart(file.path(), file.path(), &what))
+        Err(file_match::mismatch(file.path(), file.path(), &what))
     }
 
     /// Returns the last change of any page.
-    fn newest_change(file: &PoolFile) -> Result<Lsn> {
+    fn newest_page_lsn(file: &PoolFile) -> Result<Lsn> {
         let mut newest = Lsn::NONE;
         for page in file.scan(0..file.pages_on_disk()?) {
             match page {
@@ -363,22 +370,22 @@ impl Store {
     /// For each key, the log holds the contents before the first change of a loser once, and no
     /// other transaction has changed the key since. So the records can be undone in any order, and
     /// repeatedly.
-    pub(crate) fn undo(&self, unfinished: Unfinished) -> Result<Vec<(u32, Vec<u8>)>> {
-        if unfinished.losers.iter().any(|loser| loser.has_written) {
-            self.undo_records(&unfinished)?;
+    pub(crate) fn undo(&self, recovery_work: RecoveryWork) -> Result<Vec<(u32, Vec<u8>)>> {
+        if recovery_work.losers.iter().any(|loser| loser.has_written) {
+            self.undo_records(&recovery_work)?;
         }
-        for loser in &unfinished.losers {
+        for loser in &recovery_work.losers {
             // Some of their long rows may have been freed before. A vacuum finds the rest.
-            for &root in loser.made.iter().rev() {
-                self.free_tree(Gone { root, with_chains: false })?;
+            for &root in loser.created.iter().rev() {
+                self.free_tree(DroppedTree { root, with_chains: false })?;
             }
             self.append(&Record::Abort { transaction: loser.transaction })?;
         }
-        unfinished.dropped.iter().try_for_each(|tree| self.free_tree(*tree))?;
-        Ok(unfinished.ghosts)
+        recovery_work.dropped.iter().try_for_each(|tree| self.free_tree(*tree))?;
+        Ok(recovery_work.ghosts)
     }
 
-    fn undo_records(&self, unfinished: &Unfinished) -> Result<()> {
+    fn undo_records(&self, recovery_work: &RecoveryWork) -> Result<()> {
         let end = self.log.end();
         let (directory, from) = (log_dir(&self.path), cairn_wal::Lsn::ZERO);
         let mut recovery = Recovery::open(&self.fs, &directory, from, &RecoveryOptions::default())?;
@@ -387,7 +394,7 @@ impl Store {
             if record.lsn.get() > end.0 {
                 break;
             }
-            let undo = Record::decode(record.payload).and_then(|(record, _)| unfinished.to_undo(&record));
+            let undo = Record::decode(record.payload).and_then(|(record, _)| recovery_work.to_undo(&record));
             if let Some(Undo { tree, key, before }) = undo {
                 let tree = Tree::open(&self.space, tree);
                 match before {
@@ -401,7 +408,11 @@ impl Store {
 
     /// Returns a temporary place beside the database for a sorter with a unique number.
     pub(crate) fn scratch(&self, number: u64, memory: usize) -> Scratch {
-        Scratch { fs: Arc::clone(&self.fs), path: beside(&self.path, &format!("-sort{number}")), memory }
+        Scratch {
+            fs: Arc::clone(&self.fs),
+            path: sibling_path(&self.path, &format!("-sort{number}")),
+            memory,
+        }
     }
 
     /// Returns the pages, for [`Tree`](super::Tree).
@@ -438,16 +449,16 @@ impl Store {
     /// Ensures that deleting rows from the reserve leaves enough of it to undo the deletions. The
     /// log of a transaction cannot be released before its end, including the records of unpacked
     /// leaves. Errors: a full disk's.
-    pub(crate) fn leave_room(&self, debt: &mut Debt) -> Result<()> {
+    pub(crate) fn ensure_undo_space(&self, reservation: &mut UndoReservation) -> Result<()> {
         if !self.is_short() {
-            debt.short_from = None;
+            reservation.short_from = None;
             return Ok(());
         }
         let bytes = self.log.bytes();
-        let from = *debt.short_from.get_or_insert(bytes);
+        let from = *reservation.short_from.get_or_insert(bytes);
         if bytes.saturating_sub(from) > self.log.short_most_bytes() {
             self.restore_reserve()?;
-            debt.short_from = None;
+            reservation.short_from = None;
         }
         Ok(())
     }
@@ -458,15 +469,20 @@ impl Store {
     }
 
     /// Sets space aside for an undo, accounted to a debt. Errors: a full disk's.
-    pub(crate) fn owe(&self, debt: &mut Debt, bytes: u64) -> Result<()> {
-        debt.due += bytes;
-        let given = debt.log.as_ref().map_or(FREE, |(_, owed)| FREE + owed);
-        if debt.due <= given {
+    pub(crate) fn reserve_undo(&self, reservation: &mut UndoReservation, bytes: u64) -> Result<()> {
+        debug_assert!(bytes > 0, "the undo of a change takes no space");
+        reservation.due += bytes;
+        let given = reservation.log.as_ref().map_or(UNDO_STEP, |(_, reserved)| UNDO_STEP + reserved);
+        if reservation.due <= given {
             return Ok(());
         }
-        let more = (debt.due - given).next_multiple_of(FREE);
-        self.log.owe(more).inspect_err(|_| debt.due -= bytes)?;
-        debt.log.get_or_insert_with(|| (Arc::clone(&self.log), 0)).1 += more;
+        let more = (reservation.due - given).next_multiple_of(UNDO_STEP);
+        self.log.reserve_undo(more).inspect_err(|_| reservation.due -= bytes)?;
+        reservation.log.get_or_insert_with(|| (Arc::clone(&self.log), 0)).1 += more;
+        debug_assert!(
+            reservation.log.as_ref().is_some_and(|(_, reserved)| reservation.due <= UNDO_STEP + reserved),
+            "less space is set aside than the undo takes: {reservation:?}"
+        );
         Ok(())
     }
 
@@ -479,6 +495,7 @@ impl Store {
     pub(crate) fn append(&self, record: &Record<'_>) -> Result<Lsn> {
         let mut bytes = Vec::with_capacity(16);
         record.encode(&mut bytes);
+        ensure!(!bytes.is_empty(), "{record:?} is appended without page changes");
         self.log.append(&bytes)
     }
 
@@ -487,17 +504,26 @@ impl Store {
         self.log.bytes()
     }
 
-    /// Reads a whole long record. Errors: [`Error::Corruption`]; the pool's.
-    pub(crate) fn long_record(&self, flags: u8, first: u32, len: usize) -> Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(len.min(1 << 20) + 1);
-        bytes.push(flags);
-        read_chain(&self.space, first, len, &mut bytes)?;
+    /// Reads a long row: its flags without [`LONG`], and all its bytes. Errors:
+    /// [`Error::Corruption`]; the pool's.
+    pub(crate) fn long_row(&self, long: &LongRecord) -> Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(long.len.min(1 << 20) + 1);
+        bytes.push(long.flags & !LONG);
+        read_chain(&self.space, long.first, long.len, &mut bytes)?;
+        debug_assert!(bytes.len() == long.len + 1, "{long:?} was read as {} bytes", bytes.len());
         Ok(bytes)
+    }
+
+    /// Like [`Store::long_row`], for a record with the flag [`LONG`].
+    pub(crate) fn read_long_record(&self, record: &[u8]) -> Result<Vec<u8>> {
+        let long = LongRecord::decode(record)
+            .ok_or_else(|| self.space.damaged(0, "the record of a long row has no position"))?;
+        self.long_row(&long)
     }
 
     /// Frees the pages of an unused tree. Once begun, this is never begun again: a vacuum finds the
     /// pages that a crash leaves. Errors: the pool's and the log's.
-    pub(crate) fn free_tree(&self, tree: Gone) -> Result<()> {
+    pub(crate) fn free_tree(&self, tree: DroppedTree) -> Result<()> {
         self.begin_to_free(tree.root)?;
         self.free_begun(tree)
     }
@@ -508,7 +534,7 @@ impl Store {
     }
 
     /// Frees the pages. Errors: the pool's and the log's.
-    pub(crate) fn free_begun(&self, tree: Gone) -> Result<()> {
+    pub(crate) fn free_begun(&self, tree: DroppedTree) -> Result<()> {
         Tree::open(&self.space, tree.root).free(tree.with_chains)
     }
 
@@ -521,7 +547,7 @@ impl Store {
     pub fn checkpoint(&self, keep: Lsn) -> Result<bool> {
         // A change marks its pages dirty before it is logged. A change that the scan of dirty pages
         // below misses is therefore in the log after this position.
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         let end = self.log.end();
         let mut flushed = self.space.flush();
         while flushed.as_ref().is_err_and(Error::is_full) && self.log.give_up_reserve() {
@@ -531,12 +557,14 @@ impl Store {
         let needed = self.pool.oldest_change().map_or(end, |oldest| Lsn(oldest.0.saturating_sub(1)).min(end));
         let needed = needed.min(keep);
         let (reached, salt, is_begun) = self.log.begin_segment()?;
+        debug_assert!(needed <= end, "the log is needed from {needed} on, and ends at {end}");
+        debug_assert!(reached >= needed, "the log is durable up to {reached}, and needed from {needed} on");
         let pages = self.space.pages_on_disk()?;
         // ORDER: first the pages and the log are durable; then page 0 states so; then the log that
         // this page 0 makes unnecessary may be released.
-        self.space.note(|first| {
-            first.checkpoint = first.checkpoint.max(needed);
-            (first.reached, first.salt, first.pages) = (reached, salt, pages);
+        self.space.update_identity(|identity| {
+            identity.checkpoint = identity.checkpoint.max(needed);
+            (identity.reached, identity.salt, identity.pages) = (reached, salt, pages);
         })?;
         self.log.release_before(needed)?;
         // On a full disk there may now be space for a new segment.

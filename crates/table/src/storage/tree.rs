@@ -8,7 +8,7 @@ mod count;
 mod cursor;
 mod leaves;
 mod level;
-mod place;
+mod position;
 mod relocate;
 mod restructure;
 mod unpack;
@@ -18,26 +18,31 @@ use std::iter::once;
 use std::sync::Arc;
 
 use cairn_pool::{Changed, Lsn, Optimistic};
-use cairn_vfs::ErrorKind;
+use cairn_vfs::{Bug, ErrorKind, ensure};
 
 pub(crate) use self::build::Builder;
 pub use self::cursor::{Cursor, Direction};
 pub use self::restructure::TreeStats;
 use super::chain::free_chain;
 use super::change::{Change, change_page};
+use super::long_record::LongRecord;
 use super::node::{Bounds, INNER, LEAF, Node, NodeMut, SLOT, max_record};
 use super::ops::{Op, image};
 use super::packed::{ColumnSet, PACKED};
 use super::space::Space;
-use crate::view::long_place;
 use crate::{Error, Result, hook};
 
 /// More levels than a tree of 2^32 pages can have.
 const MAX_LEVELS: u8 = 32;
+/// Each node has at least two children, and a page number has 32 bits.
+const _: () = assert!(MAX_LEVELS as u32 >= u32::BITS && MERGE_CHECK_INTERVAL > 0);
 
 /// A sparse leaf is considered for a merge with a neighbour only when its record count passes a
 /// multiple of this.
-const LOOK_AT_NEIGHBOURS: usize = 8;
+const MERGE_CHECK_INTERVAL: usize = 8;
+
+/// Number of keys of a run whose order is checked in tests.
+const SAMPLE: usize = 64;
 
 /// Number of attempts before a thread whose pages keep changing yields to others.
 const ATTEMPTS: u32 = 16;
@@ -49,20 +54,11 @@ pub struct Tree {
     root: u32,
 }
 
-/// A tree to be freed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Gone {
-    pub(crate) root: u32,
-    /// Whether its long rows are freed with it. A tree that never became visible may have lost its
-    /// long rows earlier, and their pages may be reused by now; then its creator frees them.
-    pub(crate) with_chains: bool,
-}
-
 /// A change of a record by a caller that inspects the record first.
 pub(crate) trait Edit {
     /// Inspects the current record. Returning false leaves the record unchanged. An error aborts
     /// the change.
-    fn look(&mut self, current: Option<&[u8]>) -> Result<bool>;
+    fn decide(&mut self, current: Option<&[u8]>) -> Result<bool>;
 
     /// Returns the new value, and the buffer that holds the header of the log record, in which the
     /// log record is built.
@@ -121,6 +117,12 @@ impl From<Error> for Stop {
     }
 }
 
+impl From<Bug> for Stop {
+    fn from(bug: Bug) -> Self {
+        Stop::Error(bug.into())
+    }
+}
+
 impl From<cairn_pool::Error> for Stop {
     fn from(error: cairn_pool::Error) -> Self {
         Stop::Error(error.into())
@@ -144,7 +146,8 @@ impl Tree {
         let made = NodeMut(&mut payload).clear(0, Bounds { lower: None, upper: None });
         let op = made
             .and_then(|()| image(&payload))
-            .map_err(|_| space.damaged(root, "it is too short for a node"))?;
+            .map_err(|Changed| Bug::new(format!("a page of {} bytes has no node", space.payload)))?;
+        ensure!(root != 0, "a tree would have its root on page 0");
         change.plan(at, op);
         change.commit(&*space.log, space.path())?;
         Ok(Tree { space: Arc::clone(space), root })
@@ -238,7 +241,7 @@ impl Tree {
             let prefix = self.sound(&leaf, node.prefix_len())?;
             let free = self.sound(&leaf, node.free())?;
             leaf.validate()?;
-            if !edit.look(is_there.then_some(&found[..]))? {
+            if !edit.decide(is_there.then_some(&found[..]))? {
                 return Ok(false);
             }
             let rest = self.sound(&leaf, key.get(prefix..).ok_or(Changed))?;
@@ -313,6 +316,10 @@ impl Tree {
     ) -> Result<Run> {
         let RunMemory { value, found, record, held } = memory;
         let Some(first) = keys.first().map(AsRef::as_ref) else { return Ok(Run::default()) };
+        debug_assert!(
+            keys.iter().take(SAMPLE).is_sorted_by(|a, b| a.as_ref() <= b.as_ref()),
+            "a run of keys is out of order"
+        );
         let is_held = |number: &usize| !keys.get(*number).is_some_and(&is_free);
         let (run, is_sparse) = self.attempt(|| {
             let leaf = self.descend(first)?;
@@ -331,7 +338,7 @@ impl Tree {
             let node = Node(&leaf);
             let count = self.sound(&leaf, node.count())?;
             let left = count.saturating_sub(going);
-            let is_turn = count.saturating_sub(1) / LOOK_AT_NEIGHBOURS * LOOK_AT_NEIGHBOURS >= left;
+            let is_turn = count.saturating_sub(1) / MERGE_CHECK_INTERVAL * MERGE_CHECK_INTERVAL >= left;
             let is_sparse = is_turn && self.sound(&leaf, node.free())? + freed > self.space.payload / 4 * 3;
             let guard = leaf.upgrade_exclusive()?;
             held.extend(found.iter().map(|found| found.number).filter(is_held));
@@ -349,6 +356,12 @@ impl Tree {
         })?;
         // The records are removed and logged, so a failure to merge neighbours is not a failure of
         // this call. Damage is reported once the page is needed.
+        debug_assert!(
+            run.keys > 0 && run.removed <= run.keys,
+            "a run of {} keys ends as {run:?}",
+            keys.len()
+        );
+        debug_assert!(held.is_sorted_by(|a, b| a < b), "records are held twice: {held:?}");
         if is_sparse
             && let Err(error) = self.merge(first)
             && error.kind() == ErrorKind::Poisoned
@@ -391,6 +404,7 @@ impl Tree {
             }
             found.push(Found { number, at, goes });
         }
+        debug_assert!(looked_at <= keys.len(), "{looked_at} of {} keys were looked up", keys.len());
         Ok((looked_at, freed))
     }
 
@@ -438,6 +452,7 @@ impl Tree {
             if keys.len() >= least || level_below <= 1 {
                 keys.sort_unstable();
                 keys.dedup();
+                debug_assert!(keys.is_sorted_by(|a, b| a < b), "separators are equal");
                 return Ok(keys);
             }
             nodes = below;
@@ -472,7 +487,7 @@ impl Tree {
                         let mut chains = Vec::new();
                         for at in 0..node.count()? {
                             let value = page.get(node.record(at)?.1).ok_or(Changed)?;
-                            chains.extend(long_place(value).map(|(_, _, first)| first));
+                            chains.extend(LongRecord::decode(value).map(|long| long.first));
                         }
                         Ok(chains)
                     }
@@ -555,12 +570,12 @@ impl Tree {
         let view = self.view(child)?;
         // The page may have been reused between the two steps.
         parent.validate()?;
-        self.is_of_level(&view, level, parent.id().page())?;
+        self.check_level(&view, level, parent.id().page())?;
         Ok(view)
     }
 
     /// Checks that a child is one level below its parent.
-    fn is_of_level(&self, child: &Optimistic<'_>, level: u8, parent: u32) -> Attempt<()> {
+    fn check_level(&self, child: &Optimistic<'_>, level: u8, parent: u32) -> Attempt<()> {
         let found = self.level(child)?;
         if found + 1 == level {
             return Ok(());
@@ -580,6 +595,7 @@ impl Tree {
             view = self.below(&view, level, child)?;
             level -= 1;
         }
+        debug_assert!(level == 0, "a descent ends at level {level}");
         Ok(view)
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use cairn_pool::{Lsn, WriteAhead};
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::sync::{CacheAligned, Mutex, OnceLock, PoisonError, lock};
+use cairn_vfs::{Bug, ensure};
 use cairn_wal::{Appender, Log as Segments};
 
-use super::giving::{Giving, is_giving, is_undoing};
 use super::log::Log;
+use super::reclaiming::{Reclaiming, is_reclaiming, is_undoing};
 use super::record::Record;
 use super::redo::leaves_ghost;
 use super::reserve::Reserve;
@@ -49,11 +50,14 @@ impl WalLog {
         let begun = Lsn(appender.position().get());
         let (appender, end, bytes) =
             (Mutex::new(appender), CacheAligned(AtomicU64::new(begun.0)), AtomicU64::new(0));
-        let _ = self.open.set(Open { segments, reserve, appender, begun, end, bytes });
+        assert!(begun >= self.recovered, "the log begins at {begun}, and was read up to {}", self.recovered);
+        let opened = self.open.set(Open { segments, reserve, appender, begun, end, bytes });
+        assert!(opened.is_ok(), "the log is opened twice");
     }
 
     fn open(&self) -> Result<&Open> {
-        self.open.get().ok_or_else(|| Error::Invalid { what: "the log is not open yet".to_owned() })
+        let open = self.open.get();
+        open.ok_or_else(|| Bug::new("the log is written before recovery has read it").into())
     }
 
     /// Makes everything up to a position durable. Errors: the log's.
@@ -77,7 +81,7 @@ impl WalLog {
     /// its segment, and whether the segment was begun. Errors: the log's.
     pub(crate) fn begin_segment(&self) -> Result<(Lsn, u64, bool)> {
         let open = self.open()?;
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         let mut rotated = open.rotate();
         while rotated.as_ref().is_err_and(cairn_wal::Error::is_full) && open.give_up() {
             rotated = open.rotate();
@@ -87,6 +91,7 @@ impl WalLog {
             Err(error) if error.is_full() => (open.segments.reserved(), false),
             Err(error) => return Err(error.into()),
         };
+        debug_assert!(end.get() >= open.begun.0, "the log ends at {end}, and began at {}", open.begun);
         open.segments.sync_to(end)?;
         Ok((Lsn(end.get()), open.segments.salt(end), is_begun))
     }
@@ -98,7 +103,9 @@ impl WalLog {
     /// was in the page cache, and undo it.
     /// Errors: the log's.
     pub(crate) fn release_before(&self, lsn: Lsn) -> Result<()> {
-        Ok(self.open()?.segments.release_before(lsn.0.into())?)
+        let open = self.open()?;
+        ensure!(lsn <= self.end(), "the log is released up to {lsn}, beyond its end {}", self.end());
+        Ok(open.segments.release_before(lsn.0.into())?)
     }
 }
 
@@ -123,10 +130,10 @@ impl WalLog {
     }
 
     /// Sets space aside to undo a change. Errors: a full disk's.
-    pub(crate) fn owe(&self, bytes: u64) -> Result<()> {
+    pub(crate) fn reserve_undo(&self, bytes: u64) -> Result<()> {
         let Some(open) = self.open.get() else { return Ok(()) };
         let was_short = open.reserve.is_short();
-        open.reserve.owe(bytes, is_giving())?;
+        open.reserve.reserve_undo(bytes, is_reclaiming())?;
         if open.reserve.is_short() && !was_short {
             open.begin_short();
         }
@@ -134,9 +141,9 @@ impl WalLog {
     }
 
     /// Releases the space set aside.
-    pub(crate) fn settle_owed(&self, bytes: u64) {
+    pub(crate) fn release_undo(&self, bytes: u64) {
         if let Some(open) = self.open.get() {
-            open.reserve.settle(bytes);
+            open.reserve.release_undo(bytes);
         }
     }
 }
@@ -144,11 +151,11 @@ impl WalLog {
 impl Open {
     /// Gives up the reserve, or the rest of it.
     fn give_up(&self) -> bool {
-        let is_given = is_giving() && self.reserve.give_up(is_undoing());
-        if is_given {
+        let is_freed = is_reclaiming() && self.reserve.give_up(is_undoing());
+        if is_freed {
             self.begin_short();
         }
-        is_given
+        is_freed
     }
 
     /// Makes the log use as little space as it can from now on.
@@ -167,6 +174,10 @@ impl Open {
         let begun = appender.rotate();
         self.segments.allow_small_segments(false);
         let begun = begun?;
+        debug_assert!(
+            begun.get() >= self.end.load(Ordering::Relaxed),
+            "a segment begins at {begun}, before the end of the log"
+        );
         self.end.store(begun.get(), Ordering::Release);
         Ok(begun)
     }
@@ -175,7 +186,7 @@ impl Open {
 /// Returns whether a record belongs to work that deletes rows, undoes or ends a transaction, or
 /// frees pages. Page changes without a transaction count, because most of them do. Used only on a
 /// full disk.
-fn gives_back(record: &[u8]) -> bool {
+fn reclaims_space(record: &[u8]) -> bool {
     match Record::decode(record) {
         Some((Record::Row { .. }, changes)) => leaves_ghost(changes),
         Some((Record::Made { .. }, _)) | None => false,
@@ -191,7 +202,7 @@ impl Drop for WalLog {
             // Errors cannot be reported here. A log that was not closed is recovered as after a
             // crash.
             let _ = segments.close(appender.into_inner().unwrap_or_else(PoisonError::into_inner));
-            reserve.leave();
+            reserve.leave_to_next_process();
         }
     }
 }
@@ -205,9 +216,9 @@ impl Log for WalLog {
         self.open.get().is_some_and(|open| open.reserve.is_short())
     }
 
-    fn lets_grow(&self, bytes: u64) -> bool {
+    fn may_grow(&self, bytes: u64) -> bool {
         // Restored rows may need space that neighbours have taken meanwhile.
-        is_undoing() || self.open.get().is_none_or(|open| open.reserve.lets_grow(bytes))
+        is_undoing() || self.open.get().is_none_or(|open| open.reserve.may_grow(bytes))
     }
 
     fn settle(&self) -> Option<(Lsn, u64)> {
@@ -224,10 +235,14 @@ impl Log for WalLog {
     fn append(&self, record: &[u8]) -> Result<Lsn> {
         let log = |error: cairn_wal::Error| Error::Log { cause: Arc::new(error) };
         let open = self.open()?;
+        debug_assert!(
+            Record::decode(record).is_some(),
+            "a record is appended that recovery cannot read: {record:?}"
+        );
         let mut appender = lock(&open.appender);
         let lsn = match appender.append(&[record]) {
             // Work that frees space may use all that is left. Other work fails earlier.
-            Err(error) if error.is_full() && (is_giving() || gives_back(record)) => {
+            Err(error) if error.is_full() && (is_reclaiming() || reclaims_space(record)) => {
                 open.segments.allow_small_segments(true);
                 let mut appended = appender.append(&[record]);
                 while appended.as_ref().is_err_and(cairn_wal::Error::is_full) && open.give_up() {
@@ -238,6 +253,8 @@ impl Log for WalLog {
             }
             appended => appended.map_err(log)?,
         };
+        let end = open.end.load(Ordering::Relaxed);
+        ensure!(lsn.get() > end, "a record ends at {lsn}, and the one before it at {end}");
         // ORDER: under the lock, so the value only grows, and no later record gets an LSN that is
         // not greater.
         open.end.store(lsn.get(), Ordering::Release);
@@ -261,6 +278,7 @@ impl WriteAhead for WalLog {
         if lsn <= self.recovered {
             return None;
         }
+        debug_assert!(lsn <= self.end(), "a page was changed at {lsn}, beyond the end of the log");
         // The records of this process begin at a new segment. No record lies between the end of the
         // recovered log and that.
         match self.open.get() {
@@ -281,13 +299,14 @@ mod tests {
     use cairn_wal::{Recovery, RecoveryOptions};
 
     use super::*;
+    use crate::storage::record::Before;
 
     /// Goal: the end that snapshots read is the log's own: no appended record is after it, and
     /// every later record is. It follows the start of a new segment, so an idle log is released
     /// entirely. Method: records over several segments, with new segments begun in between,
     /// comparing both ends after each.
     #[test]
-    fn ends_where_the_log_does() {
+    fn end_is_that_of_the_log() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let from = cairn_wal::Lsn::ZERO;
         let mut recovery = Recovery::open(&fs, Path::new("/log"), from, &RecoveryOptions::default()).unwrap();
@@ -299,11 +318,14 @@ mod tests {
         let log = WalLog::recovered(Lsn::NONE);
         assert_eq!(log.end(), Lsn::NONE);
         log.begin(segments, appender, Reserve::none());
+        let mut record = Vec::new();
+        let before = Before::Value(&[7; 700]);
+        Record::Row { transaction: 1, tree: 1, key: b"key", before }.encode(&mut record);
         let reserved = || log.open.get().unwrap().segments.reserved().get();
         assert_eq!(log.end().0, reserved());
         for turn in 0..40 {
             let before = log.end();
-            let lsn = log.append(&[7; 700]).unwrap();
+            let lsn = log.append(&record).unwrap();
             assert!(before < lsn && lsn <= log.end(), "{turn}");
             assert_eq!(log.end().0, reserved(), "{turn}");
             if turn % 7 == 0 {

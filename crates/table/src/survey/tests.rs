@@ -121,7 +121,7 @@ fn packed_leaves_have_forms() {
 /// Goal: damage in one tree is reported with its page, and the other trees are surveyed. Method:
 /// the root page of one of two tables is overwritten, without a matching checksum.
 #[test]
-fn damage_is_of_its_tree() {
+fn damage_is_reported_for_its_tree() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let db = open(&fs);
     let (first, second) = (make(&db, "a"), make(&db, "b"));

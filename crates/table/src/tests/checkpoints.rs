@@ -12,7 +12,7 @@ use crate::{Database, Durability, Error, Isolation, Options, RowBuf, hook};
 /// Goal: if two threads find a checkpoint due, one makes it. Method: another checkpoint is made
 /// between the check and the lock.
 #[test]
-fn two_that_find_one_due() {
+fn one_of_two_threads_makes_the_checkpoint() {
     let db = database();
     let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
     let table = transaction.create_table(def("t")).unwrap();
@@ -42,7 +42,7 @@ fn two_that_find_one_due() {
 /// the failure happens after the checkpoint's first check for failures, and before it looks for
 /// writers; the next opening undoes the transaction.
 #[test]
-fn beside_one_that_cannot_be_undone() {
+fn checkpoint_keeps_log_of_failed_undo() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let mut options = Options::default();
     options.store.background = false;

@@ -17,7 +17,7 @@ fn fill(db: &Database, name: &str) {
 /// Goal: counting free pages while others allocate some counts no allocated page, and reports none
 /// as damage. Method: while the list is read, one page is allocated, or one after another.
 #[test]
-fn pages_taken_meanwhile() {
+fn free_page_count_during_allocation() {
     for most in [1, usize::MAX] {
         let db = database();
         fill(&db, "gone");

@@ -15,7 +15,7 @@ use crate::{Durability, Error, Isolation, Result, hook};
 /// has ended but is not visible yet. Method: the thread that makes the commit visible stops in
 /// between, until another thread has deleted the row or waits.
 #[test]
-fn a_commit_that_is_about_to_be_seen() {
+fn unpublished_commit_still_holds_its_locks() {
     let db = database();
     let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
     let parents = transaction.create_table(def("parents")).unwrap();
@@ -46,7 +46,7 @@ fn a_commit_that_is_about_to_be_seen() {
         let _ = thread::spawn("removes", move || {
             let waits = stopped.clone();
             hook::set(move |place| {
-                if place == "waits for somebody's end" {
+                if place == "waits for a lock" {
                     let _ = waits.send(());
                 }
             });
@@ -94,7 +94,7 @@ fn tried(transaction: &mut Transaction, table: &Arc<Table>) -> Result<Option<i32
         match transaction.try_lock(table, &key(table), &mut row)? {
             Some(is_there) => return Ok(is_there.then(|| number(&row, table))),
             // The holder is in the middle of its commit.
-            None => hook::at("waits for somebody's end"),
+            None => hook::at("waits for a lock"),
         }
         cairn_vfs::thread::yield_now();
     }
@@ -119,7 +119,7 @@ fn number(row: &RowBuf, table: &Table) -> i32 {
 /// in between, until another thread has the row or waits for it. The other thread locks the row,
 /// tries to, or looks for a conflict with a new row.
 #[test]
-fn rows_of_a_commit_that_is_about_to_be_seen() {
+fn row_of_unpublished_commit_waits() {
     let changes: [fn(&mut Transaction, &Arc<Table>); 3] = [
         |transaction, table| _ = transaction.update(table, &key(table), &values(1, 8)).unwrap(),
         |transaction, table| _ = transaction.delete(table, &key(table)).unwrap(),
@@ -167,7 +167,7 @@ fn beside_a_commit(change: fn(&mut Transaction, &Arc<Table>), work: Work) -> (Op
         let _ = thread::spawn("wants the row", move || {
             let waits = stopped.clone();
             hook::set(move |place| {
-                if place == "waits for somebody's end" {
+                if place == "waits for a lock" {
                     let _ = waits.send(());
                 }
             });

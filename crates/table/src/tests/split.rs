@@ -27,7 +27,7 @@ fn key(table: &Table, id: i32) -> Vec<u8> {
 /// merged, freed, or reused for a long row. Method: a tree of three levels loses nearly all of its
 /// rows, and long rows take the pages, between reading the root and reading its children.
 #[test]
-fn nodes_that_go_meanwhile() {
+fn split_while_nodes_change() {
     let db = database_of(4096);
     let (table, texts) = run(&db, |transaction| {
         let mut texts = def("texts");

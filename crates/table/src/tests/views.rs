@@ -31,7 +31,7 @@ fn set(transaction: &mut Transaction, table: &Arc<Table>, v: i32) {
 /// meanwhile. Method: a view of an earlier statement is dropped once the wait has begun, while
 /// another transaction stays: the wait must time out.
 #[test]
-fn a_strangers_snapshot_is_not_its_own() {
+fn snapshots_of_others_are_not_counted_as_own() {
     let db = database();
     let table = filled(&db);
     let mut one = begin(&db);
@@ -46,7 +46,7 @@ fn a_strangers_snapshot_is_not_its_own() {
     let came = Rc::new(Cell::new(false));
     let by = Rc::clone(&came);
     hook::set(move |place| {
-        if place == "waits for everybody" {
+        if place == "waits for all" {
             earlier.clear();
             by.set(true);
         }
@@ -64,7 +64,7 @@ fn a_strangers_snapshot_is_not_its_own() {
 /// is changed repeatedly, with views dropped before each change, with one that stays, and with one
 /// per change.
 #[test]
-fn versions_are_for_fixed_views() {
+fn versions_exist_only_for_fixed_views() {
     let db = database();
     let table = filled(&db);
     for (stays, each, expected) in [(false, false, 1), (true, false, 2), (false, true, 50), (true, true, 50)]

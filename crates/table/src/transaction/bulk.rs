@@ -9,14 +9,15 @@ use cairn_vfs::sync::Arc;
 
 use super::Transaction;
 use super::dml::{check_values, duplicate, null_in};
-use crate::catalog::{LONG, Table};
+use crate::catalog::Table;
 use crate::row::Value;
 use crate::sorter::Sorter;
-use crate::storage::{Builder, Layout, Tree, write_chain};
+use crate::storage::{Builder, Layout, LongRecord, Tree, write_chain};
 use crate::{Error, Result};
 
 /// Fill factor of nodes built in bulk, so that the next few rows do not split all of them.
 const FILL: f64 = 0.95;
+const _: () = assert!(FILL >= 0.5 && FILL <= 1.0);
 
 /// Takes rows for a table. Cost: lowest for rows in primary key order; for others, that of sorting
 /// them.
@@ -108,6 +109,14 @@ impl Transaction {
     /// Returns whether leaves are packed when trees are built.
     pub(super) fn packs(&self) -> bool {
         self.view.db.options.pack
+    }
+
+    /// Writes the bytes of a row to a chain of pages. Returns the record that leads to it.
+    fn write_long(&mut self, record: &[u8]) -> Result<Vec<u8>> {
+        let (flags, bytes) = record.split_first().map_or((0, &[][..]), |(flags, bytes)| (*flags, bytes));
+        let first = write_chain(self.view.db.store.space(), bytes)?;
+        self.new_chains.push(first);
+        Ok(LongRecord { flags, len: bytes.len(), first }.encode())
     }
 
     /// Builds a tree from records. With a layout its leaves may be packed.
@@ -212,6 +221,12 @@ impl Build {
 
     pub(super) fn push(&mut self, transaction: &mut Transaction, values: &[Value<'_>]) -> Result<()> {
         let table = &self.table;
+        debug_assert!(
+            self.entries.len() == table.indexes.len(),
+            "{} indexes of table {} are loaded",
+            self.entries.len(),
+            table.def().name
+        );
         check_values(table, values)?;
         let (mut key, mut record) = (std::mem::take(&mut self.key), std::mem::take(&mut self.record));
         key.clear();
@@ -252,13 +267,7 @@ impl Build {
             entries.push(&entry, &value)?;
         }
         if key.len() + record.len() > table.tree.max_record() {
-            let bytes = record.get(1..).unwrap_or_default();
-            let first = write_chain(transaction.view.db.store.space(), bytes)?;
-            transaction.new_chains.push(first);
-            let mut place = vec![record.first().copied().unwrap_or_default() | LONG];
-            place.extend((bytes.len() as u32).to_le_bytes());
-            place.extend(first.to_le_bytes());
-            record = place;
+            record = transaction.write_long(&record)?;
         }
         // The key alone may be too long for a page. Report that now, while the row is known.
         let most = table.tree.max_record();
@@ -270,6 +279,7 @@ impl Build {
             let builder = &mut self.builder;
             self.rows.take_all(|key, record| builder.push(key, record))?;
         }
+        debug_assert!(!record.is_empty() && !key.is_empty(), "a row is loaded without flags or a key");
         if self.comes_ordered && self.builder.is_next(&key) {
             self.builder.push(&key, &record)?;
         } else {
@@ -309,6 +319,11 @@ impl Build {
                 duplicate(&table, Some(index), &values)
             })?;
         }
+        debug_assert!(
+            !table.has_row_number() || self.next_row as u64 == rows + 1,
+            "{rows} rows were loaded, and the next one gets number {}",
+            self.next_row
+        );
         table.counters.next_row.store(self.next_row, cairn_vfs::sync::atomic::Ordering::Relaxed);
         table.counters.rows.store(rows as i64, cairn_vfs::sync::atomic::Ordering::Relaxed);
         Ok(())

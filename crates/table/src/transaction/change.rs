@@ -9,7 +9,7 @@ use super::Transaction;
 use crate::Result;
 use crate::catalog::GHOST;
 use crate::hook;
-use crate::mvcc::{Ghost, Kept, Key, State, Write};
+use crate::mvcc::{ACTIVE, Ghost, KeptVersions, Key, State, Write};
 use crate::storage::{Before, Edit, Record, Tree};
 
 /// Log bytes to undo a change, besides the record and its key: two headers, the reference to the
@@ -18,15 +18,16 @@ const UNDO: usize = 160;
 
 impl Transaction {
     /// Changes a claimed record from `before` to `after`. `None` for `after` makes it a ghost.
-    pub(super) fn put(
+    pub(super) fn put_record(
         &mut self,
         tree: &Tree,
         key: &Key,
         before: Option<&[u8]>,
         after: Option<&[u8]>,
     ) -> Result<()> {
-        let state = self.writing()?;
-        let kept = self.keep(&state, tree.root(), key, before)?;
+        let state = self.register_writer()?;
+        let kept = self.keep_version(&state, tree.root(), key, before)?;
+        debug_assert!(before.is_some() || after.is_some(), "no record is replaced by a ghost");
         tree.put_for(key, after.unwrap_or(&[GHOST]), &mut self.header)?;
         kept.set_logged();
         if after.is_none() {
@@ -35,16 +36,16 @@ impl Transaction {
         Ok(())
     }
 
-    /// Inserts a record at a claimed key. Returns false if there is one. Like [`Transaction::put`],
+    /// Inserts a record at a claimed key. Returns false if there is one. Like [`Transaction::put_record`],
     /// with a single descent.
-    pub(super) fn add(&mut self, tree: &Tree, key: &Key, record: &[u8]) -> Result<bool> {
-        self.turn(tree, key, Wanted::Nothing, record)
+    pub(super) fn insert_record(&mut self, tree: &Tree, key: &Key, record: &[u8]) -> Result<bool> {
+        self.edit(tree, key, Expected::Nothing, record)
     }
 
     /// Turns the record at a claimed key into a ghost. Returns false if there is none. Like
-    /// [`Transaction::put`], with a single descent.
-    pub(super) fn take_out(&mut self, tree: &Tree, key: &Key) -> Result<bool> {
-        let is_out = self.turn(tree, key, Wanted::Record, &[GHOST])?;
+    /// [`Transaction::put_record`], with a single descent.
+    pub(super) fn remove_record(&mut self, tree: &Tree, key: &Key) -> Result<bool> {
+        let is_out = self.edit(tree, key, Expected::Record, &[GHOST])?;
         if is_out {
             self.ghosts.push(Ghost { tree: tree.root(), key: key.clone() });
         }
@@ -52,12 +53,17 @@ impl Transaction {
     }
 
     /// Changes a record if it is in the expected state. Returns false otherwise.
-    fn turn(&mut self, tree: &Tree, key: &Key, wanted: Wanted, to: &[u8]) -> Result<bool> {
-        let state = self.writing()?;
+    fn edit(&mut self, tree: &Tree, key: &Key, expected: Expected, to: &[u8]) -> Result<bool> {
+        let state = self.register_writer()?;
         let mut found = take(&mut self.found);
-        let mut turn = Turn { transaction: self, state, root: tree.root(), key, wanted, to, kept: None };
-        let is_done = tree.edit(key, &mut found, &mut turn);
-        if let (Ok(true), Some(kept)) = (&is_done, turn.kept) {
+        let mut edit =
+            ConditionalEdit { transaction: self, state, root: tree.root(), key, expected, to, kept: None };
+        let is_done = tree.edit(key, &mut found, &mut edit);
+        debug_assert!(
+            !matches!(is_done, Ok(true)) || edit.kept.is_some(),
+            "a record was changed without a version of it"
+        );
+        if let (Ok(true), Some(kept)) = (&is_done, edit.kept) {
             kept.set_logged();
         }
         self.found = found;
@@ -66,21 +72,32 @@ impl Transaction {
 
     /// Keeps the contents of a record before this transaction changes it, and begins the log record
     /// of the change. The caller marks the returned write once the record is in the log.
-    fn keep(
+    fn keep_version(
         &mut self,
         state: &Arc<State>,
         root: u32,
         key: &Key,
         before: Option<&[u8]>,
     ) -> Result<Arc<Write>> {
+        debug_assert!(
+            self.state.as_ref().is_some_and(|own| Arc::ptr_eq(own, state)),
+            "a row is changed for another transaction"
+        );
         // ORDER: before the change. A change that could not be undone must not be made.
         let bytes = UNDO + key.len() + before.map_or(0, <[u8]>::len);
-        self.view.db.store.owe(&mut self.debt, bytes as u64)?;
-        self.looked = None;
+        self.view.db.store.reserve_undo(&mut self.undo_space, bytes as u64)?;
+        self.last_locked = None;
         if self.fixed.strong_count() > 0 {
             self.next_epoch();
         }
-        let Kept { oldest, new } = self.view.db.rows.keep(state, self.epoch, root, key, before);
+        debug_assert!(state.commit() == ACTIVE, "transaction {} changes a row after its end", state.id);
+        debug_assert!(
+            self.writer.is_some(),
+            "transaction {} writes, and does not count as a writer",
+            state.id
+        );
+        let KeptVersions { oldest, new } =
+            self.view.db.rows.add_version(state, self.epoch, root, key, before);
         // If an earlier change failed before it was logged, and perhaps was undone since, the log
         // does not have the old contents, so this record must.
         let before = match (oldest.is_logged(), &oldest.before) {
@@ -89,6 +106,7 @@ impl Transaction {
             (false, None) => Before::Absent,
         };
         self.header.clear();
+        debug_assert!(oldest.tree == root && oldest.key == *key, "the version of another row is logged");
         Record::Row { transaction: state.id, tree: root, key, before }.encode(&mut self.header);
         if let Some(write) = new {
             hook::at("keeps a version");
@@ -104,7 +122,7 @@ impl Transaction {
 
 /// The state of a record that a change requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum Expected {
     /// No record, or a ghost.
     Nothing,
     /// A record that is not a ghost.
@@ -112,25 +130,25 @@ enum Wanted {
 }
 
 /// A change of a record that is inspected during the descent.
-struct Turn<'t> {
+struct ConditionalEdit<'t> {
     transaction: &'t mut Transaction,
     state: Arc<State>,
     root: u32,
     key: &'t Key,
-    wanted: Wanted,
+    expected: Expected,
     to: &'t [u8],
     /// Set at the first inspection. The record is claimed, so later ones find the same contents.
     kept: Option<Arc<Write>>,
 }
 
-impl Edit for Turn<'_> {
-    fn look(&mut self, current: Option<&[u8]>) -> Result<bool> {
+impl Edit for ConditionalEdit<'_> {
+    fn decide(&mut self, current: Option<&[u8]>) -> Result<bool> {
         let is_there = current.and_then(<[u8]>::first).is_some_and(|flags| flags & GHOST == 0);
-        if is_there != (self.wanted == Wanted::Record) {
+        if is_there != (self.expected == Expected::Record) {
             return Ok(false);
         }
         if self.kept.is_none() {
-            self.kept = Some(self.transaction.keep(&self.state, self.root, self.key, current)?);
+            self.kept = Some(self.transaction.keep_version(&self.state, self.root, self.key, current)?);
         }
         Ok(true)
     }

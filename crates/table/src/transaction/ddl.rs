@@ -2,16 +2,17 @@
 //! a time makes them.
 
 use cairn_vfs::sync::Arc;
+use cairn_vfs::{Bug, ensure};
 
 use super::Transaction;
 use super::bulk::BulkInsert;
 use super::dml::{can_be_key, duplicate};
-use crate::catalog::{Catalog, LONG, PUBLIC, ROOT, Record as CatalogRecord, Table, TableStatistics};
+use crate::catalog::{Catalog, PUBLIC, ROOT, Record as CatalogRecord, Table, TableStatistics};
 use crate::mvcc::Mode;
 use crate::row::Value;
 use crate::schema::{ForeignKeyDef, IndexDef, KeyColumn, TableDef, ViewDef};
 use crate::sorter::Sorter;
-use crate::storage::{Direction, Giving, Record, Tree, write_chain};
+use crate::storage::{Direction, LongRecord, Reclaiming, Record, Tree, write_chain};
 use crate::{Error, Result};
 
 impl Transaction {
@@ -34,17 +35,17 @@ impl Transaction {
         def.foreign_keys.iter_mut().filter(|key| key.table == 0).for_each(|key| key.table = id);
         let trees = self.make_trees(def.indexes.len() + 1)?;
         let table = Table::new(id, def, &trees, Arc::default());
-        let table = Arc::new(table.ok_or_else(|| self.view.db.damaged_record(ROOT))?);
+        let table = Arc::new(table.ok_or_else(no_tree)?);
         let record = catalog.put_table(Arc::clone(&table));
         self.check_references(&catalog, &table)?;
-        self.set(catalog, vec![record], Vec::new())?;
+        self.set_catalog(catalog, vec![record], Vec::new())?;
         Ok(table)
     }
 
     /// Drops a table. Errors: [`Error::InUse`] if other tables reference it; as
     /// [`Transaction::create_table`].
     pub fn drop_table(&mut self, table: &Arc<Table>) -> Result<()> {
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         self.lock_schema()?;
         let table = self.now(table)?;
         let mut catalog = Catalog::clone(self.view.catalog());
@@ -57,7 +58,7 @@ impl Transaction {
             });
         }
         let keys = catalog.remove_table(table.id());
-        self.set(catalog, Vec::new(), keys.to_vec())?;
+        self.set_catalog(catalog, Vec::new(), keys.to_vec())?;
         table.roots().into_iter().try_for_each(|root| self.drop_tree(root))
     }
 
@@ -132,7 +133,7 @@ impl Transaction {
     /// Removes all rows at once. Errors: [`Error::InUse`] if other tables reference it; as
     /// [`Transaction::create_table`].
     pub fn truncate(&mut self, table: &Arc<Table>) -> Result<Arc<Table>> {
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         self.lock_schema()?;
         let table = self.now(table)?;
         let catalog = Arc::clone(self.view.catalog());
@@ -166,9 +167,14 @@ impl Transaction {
     }
 
     fn fill_index(&mut self, old: &Arc<Table>, new: &Arc<Table>, at: usize) -> Result<()> {
+        ensure!(
+            at < new.indexes.len(),
+            "index {at} of table {} is filled, and was not added",
+            new.def().name
+        );
         let Some(index) = new.indexes.get(at) else { return Ok(()) };
         let mut entries = Sorter::new(self.view.db.scratch(1));
-        let mut scan = self.rows_of_now()?.scan(old, None, EVERYTHING, Direction::Forward)?;
+        let mut scan = self.current_rows()?.scan(old, None, EVERYTHING, Direction::Forward)?;
         while let Some(row) = scan.next()? {
             let (mut key, mut value) = (Vec::new(), Vec::new());
             if !new.encode_entry(index, &row, &mut key, &mut value) {
@@ -195,7 +201,7 @@ impl Transaction {
     /// table needs it; [`Error::StaleTable`] as [`Transaction::alter_table`]; as
     /// [`Transaction::create_table`].
     pub fn drop_index(&mut self, table: &Arc<Table>, index: usize) -> Result<Arc<Table>> {
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         self.lock_schema()?;
         let table = self.as_given(table)?;
         let mut def = table.def().clone();
@@ -204,12 +210,19 @@ impl Transaction {
             return Err(Error::Invalid { what: format!("table {} has no index {index}", def.name) });
         }
         let removed = def.indexes.remove(index);
+        debug_assert!(
+            trees.len() == def.indexes.len() + 2,
+            "table {} has {} trees, and had {} indexes",
+            def.name,
+            trees.len(),
+            def.indexes.len() + 1
+        );
         let tree = trees.remove(index + 1);
         let new = self.with_def(&table, def, &trees)?;
         let mut catalog = Catalog::clone(self.view.catalog());
         let record = catalog.put_table(Arc::clone(&new));
         check_stays_referable(&catalog, new.id(), new.def(), || format!("index {}", removed.name))?;
-        self.set(catalog, vec![record], Vec::new())?;
+        self.set_catalog(catalog, vec![record], Vec::new())?;
         self.drop_tree(tree.root())?;
         self.now(&new)
     }
@@ -225,7 +238,7 @@ impl Transaction {
         }
         let id = old.unwrap_or_else(|| catalog.take_id());
         let record = catalog.put_view(id, def);
-        self.set(catalog, vec![record], Vec::new())
+        self.set_catalog(catalog, vec![record], Vec::new())
     }
 
     /// Drops a view. Errors: [`Error::NotFound`]; as [`Transaction::create_table`].
@@ -236,7 +249,7 @@ impl Transaction {
             return Err(Error::NotFound { what: "view", name: name.to_owned() });
         };
         let key = catalog.remove_view(id);
-        self.set(catalog, Vec::new(), vec![key])
+        self.set_catalog(catalog, Vec::new(), vec![key])
     }
 
     /// Creates a namespace. Errors: [`Error::AlreadyExists`]; as [`Transaction::create_table`].
@@ -248,7 +261,7 @@ impl Transaction {
         }
         let id = catalog.take_id();
         let record = catalog.put_schema(id, name);
-        self.set(catalog, vec![record], Vec::new())
+        self.set_catalog(catalog, vec![record], Vec::new())
     }
 
     /// Drops an empty namespace. Errors: [`Error::NotFound`], [`Error::InUse`]; as
@@ -263,7 +276,7 @@ impl Transaction {
         let Some(key) = catalog.remove_schema(name) else {
             return Err(Error::NotFound { what: "schema", name: name.to_owned() });
         };
-        self.set(catalog, Vec::new(), vec![key])
+        self.set_catalog(catalog, Vec::new(), vec![key])
     }
 
     /// Stores statistics of a table. Errors: [`Error::StaleTable`] as [`Transaction::alter_table`];
@@ -272,12 +285,12 @@ impl Transaction {
         self.lock_schema()?;
         let table = self.as_given(table)?;
         let new = Table::new(table.id(), table.def().clone(), &table.trees(), Arc::clone(&table.counters));
-        let mut new = new.ok_or_else(|| self.view.db.damaged_record(ROOT))?;
+        let mut new = new.ok_or_else(no_tree)?;
         new.statistics = Some(Arc::new(statistics));
         let mut catalog = Catalog::clone(self.view.catalog());
         let record = Catalog::statistics_record(&new);
         catalog.put_table(Arc::new(new));
-        self.set(catalog, record.into_iter().collect(), Vec::new())
+        self.set_catalog(catalog, record.into_iter().collect(), Vec::new())
     }
 
     /// Returns the current version of a table.
@@ -331,16 +344,23 @@ impl Transaction {
         let mut catalog = Catalog::clone(self.view.catalog());
         let record = catalog.put_table(Arc::clone(&table));
         self.check_references(&catalog, &table)?;
-        self.set(catalog, vec![record], Vec::new())?;
+        self.set_catalog(catalog, vec![record], Vec::new())?;
         Ok(table)
     }
 
     /// Replaces a table by one with other trees, and drops the old trees. Its statistics are
     /// dropped too.
     pub(super) fn replace_table(&mut self, old: &Arc<Table>, new: Arc<Table>) -> Result<()> {
+        ensure!(new.id() == old.id(), "table {} is replaced by table {}", old.id(), new.id());
+        debug_assert!(
+            !new.roots().iter().any(|root| old.roots().contains(root)),
+            "a table keeps trees that are dropped: {:?} and {:?}",
+            old.roots(),
+            new.roots()
+        );
         self.put_table(new)?;
         let catalog = Catalog::clone(self.view.catalog());
-        self.set(catalog, Vec::new(), vec![Catalog::statistics_key(old.id())])?;
+        self.set_catalog(catalog, Vec::new(), vec![Catalog::statistics_key(old.id())])?;
         old.roots().into_iter().try_for_each(|root| self.drop_tree(root))
     }
 
@@ -348,7 +368,7 @@ impl Transaction {
     /// the same positions.
     fn with_def(&self, table: &Table, def: TableDef, trees: &[Tree]) -> Result<Arc<Table>> {
         let new = Table::new(table.id(), def, trees, Arc::clone(&table.counters));
-        let mut new = new.ok_or_else(|| self.view.db.damaged_record(ROOT))?;
+        let mut new = new.ok_or_else(no_tree)?;
         new.statistics = table.statistics.clone();
         Ok(Arc::new(new))
     }
@@ -357,7 +377,7 @@ impl Transaction {
     pub(super) fn with_new_trees(&mut self, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
         let trees = self.make_trees(def.indexes.len() + 1)?;
         let new = Table::new(table.id(), def, &trees, Arc::default());
-        Ok(Arc::new(new.ok_or_else(|| self.view.db.damaged_record(ROOT))?))
+        Ok(Arc::new(new.ok_or_else(no_tree)?))
     }
 
     fn copy_rows(
@@ -368,7 +388,7 @@ impl Transaction {
         fill: &[Value<'_>],
     ) -> Result<()> {
         let mut build = super::bulk::Build::new(self, to);
-        let mut scan = self.rows_of_now()?.scan(from, None, EVERYTHING, Direction::Forward)?;
+        let mut scan = self.current_rows()?.scan(from, None, EVERYTHING, Direction::Forward)?;
         let mut rows = 0;
         while let Some(row) = scan.next()? {
             let value = |(at, from): (usize, &Option<usize>)| match from {
@@ -384,11 +404,18 @@ impl Transaction {
 
     /// Creates trees, which are freed unless the transaction commits.
     fn make_trees(&mut self, count: usize) -> Result<Vec<Tree>> {
-        let state = self.writing()?;
+        debug_assert!(count > 0, "a table is created without trees");
+        debug_assert!(self.has_schema_lock, "trees are created while others may change the schema");
+        let state = self.register_writer()?;
         let space = Arc::clone(self.view.db.store.space());
         (0..count)
             .map(|_| {
                 let tree = Tree::create(&space)?;
+                ensure!(
+                    tree.root() > ROOT && !self.made.contains(&tree.root()),
+                    "a tree is created on page {}, which is in use",
+                    tree.root()
+                );
                 self.made.push(tree.root());
                 self.view.db.store.append(&Record::Made { transaction: state.id, root: tree.root() })?;
                 Ok(tree)
@@ -401,13 +428,16 @@ impl Transaction {
     /// This is logged with the commit and not before, because a log record could not be taken back
     /// by a rollback to a savepoint.
     fn drop_tree(&mut self, root: u32) -> Result<()> {
-        self.writing()?;
+        ensure!(root != ROOT, "the catalog is dropped as a tree");
+        ensure!(!self.dropped.contains(&root), "the tree with root {root} is dropped twice");
+        debug_assert!(self.has_schema_lock, "a tree is dropped while others may use it");
+        self.register_writer()?;
         self.dropped.push(root);
         Ok(())
     }
 
     /// Makes a catalog the transaction's own, and writes the records that differ.
-    pub(crate) fn set(
+    pub(crate) fn set_catalog(
         &mut self,
         catalog: Catalog,
         put: Vec<CatalogRecord>,
@@ -421,10 +451,15 @@ impl Transaction {
             let is_there = tree.get(&key, &mut before)?;
             let record = bytes.map(|bytes| self.catalog_record(&tree, &key, &bytes)).transpose()?;
             if record.is_some() || is_there {
-                self.put(&tree, &key, is_there.then_some(&before[..]), record.as_deref())?;
+                self.put_record(&tree, &key, is_there.then_some(&before[..]), record.as_deref())?;
                 self.note_old_chain(&before);
             }
         }
+        ensure!(
+            self.has_schema_lock,
+            "transaction {} changes the schema, which others may be using",
+            self.id()
+        );
         let old = self.use_catalog(Arc::new(catalog));
         self.catalogs.push(old);
         Ok(())
@@ -438,10 +473,7 @@ impl Transaction {
         }
         let first = write_chain(self.view.db.store.space(), bytes)?;
         self.new_chains.push(first);
-        record[0] = LONG;
-        record.extend((bytes.len() as u32).to_le_bytes());
-        record.extend(first.to_le_bytes());
-        Ok(record)
+        Ok(LongRecord { flags: 0, len: bytes.len(), first }.encode())
     }
 }
 
@@ -465,6 +497,11 @@ fn check_types(child: &TableDef, key: &ForeignKeyDef, parent: &TableDef) -> Resu
     })
 }
 
+/// Returns the error for a table that would have no tree.
+pub(crate) fn no_tree() -> Bug {
+    Bug::new("a table has no tree for its rows")
+}
+
 fn primary_key_of(def: &TableDef) -> String {
     match &def.primary_key_name {
         Some(name) => format!("constraint {name}"),
@@ -478,13 +515,13 @@ fn check_stays_referable(
     catalog: &Catalog,
     id: u32,
     def: &TableDef,
-    gone: impl Fn() -> String,
+    removed_key: impl Fn() -> String,
 ) -> Result<()> {
     for (child, at) in catalog.references_to(id) {
         let Some(key) = child.def().foreign_keys.get(at) else { continue };
         if !is_referable(def, &key.references) {
             return Err(Error::InUse {
-                what: gone(),
+                what: removed_key(),
                 detail: format!("constraint {} on table {} needs it", key.name, child.def().name),
             });
         }

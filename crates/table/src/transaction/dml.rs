@@ -2,25 +2,20 @@
 
 use std::mem::take;
 
+use cairn_vfs::Bug;
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, lock};
 
 use super::Transaction;
-use super::locks::Looked;
-use crate::catalog::{Index, LONG, RowRef, Table};
-use crate::database::Isolation;
+use super::index_entry::Entry;
+use super::locked_row::LockedRow;
+use crate::catalog::{Index, RowRef, Table};
 use crate::mvcc::{Key, Mode};
+use crate::options::Isolation;
 use crate::row::{Order, Type, Value};
 use crate::schema::{ColumnType, TableDef};
-use crate::storage::{Direction, Giving, Tree, write_chain};
+use crate::storage::{Direction, LongRecord, Reclaiming, Tree, is_ghost, write_chain};
 use crate::{Error, Result};
-
-/// An index entry of a row.
-#[derive(Debug, Default)]
-pub(super) struct Entry {
-    key: Vec<u8>,
-    value: Vec<u8>,
-}
 
 impl Transaction {
     /// Inserts a row: a value for each column. Checks NULLs, types, lengths, unique indexes and
@@ -45,15 +40,21 @@ impl Transaction {
         }
         self.check_parents(table, &key, None, values)?;
         self.insert_at(table, &key, values)?;
-        self.count(table, 1);
+        self.count_rows(table, 1);
         self.after_change(Vec::new())
     }
 
     /// Inserts a row whose foreign keys have been checked.
     fn insert_at(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<()> {
+        debug_assert!(
+            values.len() == table.def().columns.len(),
+            "a row of {} values is inserted",
+            values.len()
+        );
+        debug_assert!(!key.is_empty(), "a row of table {} has no key", table.def().name);
         let key = self.claim_place(&table.tree, key)?;
         let record = self.encode(table, &key, values)?;
-        if !self.add(&table.tree, &key, &record)? {
+        if !self.insert_record(&table.tree, &key, &record)? {
             return Err(duplicate(table, None, values));
         }
         if table.indexes.is_empty() {
@@ -69,6 +70,7 @@ impl Transaction {
         };
         let Some(row) = row else { return Err(self.view.db.damaged_record(table.tree.root())) };
         let mut entry = take(&mut self.entry);
+        debug_assert!(row.key() == &*key, "a row is read with another key than it was written");
         for index in &table.indexes {
             entry.set(table, index, &row)?;
             self.add_entry(table, index, &entry, values)?;
@@ -92,13 +94,10 @@ impl Transaction {
         let (flags, bytes) =
             (record.first().copied().unwrap_or_default(), record.get(1..).unwrap_or_default());
         // The transaction owns the chain from its first page on.
-        self.writing()?;
+        self.register_writer()?;
         let first = write_chain(self.view.db.store.space(), bytes)?;
         self.new_chains.push(first);
-        let mut place = vec![flags | LONG];
-        place.extend((bytes.len() as u32).to_le_bytes());
-        place.extend(first.to_le_bytes());
-        Ok(place)
+        Ok(LongRecord { flags, len: bytes.len(), first }.encode())
     }
 
     fn add_entry(
@@ -109,7 +108,7 @@ impl Transaction {
         values: &[Value<'_>],
     ) -> Result<()> {
         let key = self.claim_place(&index.tree, &entry.key)?;
-        if !self.add(&index.tree, &key, &entry.value)? {
+        if !self.insert_record(&index.tree, &key, &entry.value)? {
             return Err(duplicate(table, Some(index), values));
         }
         Ok(())
@@ -117,7 +116,7 @@ impl Transaction {
 
     fn remove_entry(&mut self, index: &Index, entry: &Entry) -> Result<()> {
         let key = self.claim(index.tree.root(), &entry.key, Mode::Exclusive, false)?;
-        if !self.take_out(&index.tree, &key)? {
+        if !self.remove_record(&index.tree, &key)? {
             return Err(self.view.db.store.space().damaged(
                 index.tree.root(),
                 format!("index {} has no entry for a row of its table", index.def.name),
@@ -134,7 +133,9 @@ impl Transaction {
         self.view.db.check_room()?;
         self.check_table(table)?;
         check_values(table, values)?;
-        let Some(Looked { key, record: before, .. }) = self.claim_row(table, key)? else { return Ok(false) };
+        let Some(LockedRow { key, record: before, .. }) = self.claim_row(table, key)? else {
+            return Ok(false);
+        };
         let long = self.whole(&before)?;
         let Some(old) = table.row(&key, long.as_deref().unwrap_or(&before)) else {
             return Err(self.view.db.damaged_record(table.tree.root()));
@@ -146,7 +147,7 @@ impl Transaction {
             return Err(key_is_null(table, values));
         }
         self.check_parents(table, &new_key, Some(&old), values)?;
-        let removed = self.hold_key(table, &old, Some(values))?;
+        let removed = self.lock_referenced_key(table, &old, Some(values))?;
         if *new_key != *key {
             self.remove_row(table, &key, &before, &old)?;
             self.insert_at(table, &new_key, values)?;
@@ -166,11 +167,12 @@ impl Transaction {
         old: &RowRef<'_>,
         values: &[Value<'_>],
     ) -> Result<()> {
+        debug_assert!(old.key() == &**key, "a row is replaced by one with another key");
         let record = self.encode(table, key, values)?;
         if record == before {
             return Ok(());
         }
-        self.put(&table.tree, key, Some(before), Some(&record))?;
+        self.put_record(&table.tree, key, Some(before), Some(&record))?;
         self.note_old_chain(before);
         if table.indexes.is_empty() {
             return Ok(());
@@ -190,7 +192,7 @@ impl Transaction {
             if from.key == to.key {
                 let key = self.claim(index.tree.root(), &from.key, Mode::Exclusive, false)?;
                 let before = self.current(&index.tree, &key)?;
-                self.put(&index.tree, &key, before.as_deref(), Some(&to.value))?;
+                self.put_record(&index.tree, &key, before.as_deref(), Some(&to.value))?;
             } else {
                 self.remove_entry(index, &from)?;
                 self.add_entry(table, index, &to, values)?;
@@ -200,7 +202,9 @@ impl Transaction {
     }
 
     fn remove_row(&mut self, table: &Arc<Table>, key: &Key, before: &[u8], old: &RowRef<'_>) -> Result<()> {
-        self.put(&table.tree, key, Some(before), None)?;
+        debug_assert!(old.key() == &**key, "a row is removed by the key of another one");
+        debug_assert!(!is_ghost(before), "a ghost is removed as a row");
+        self.put_record(&table.tree, key, Some(before), None)?;
         self.note_old_chain(before);
         let mut entry = take(&mut self.entry);
         for index in &table.indexes {
@@ -219,18 +223,20 @@ impl Transaction {
     /// Errors: [`Error::ForeignKeyViolation`]; as [`Transaction::lock`]; the pool's and the log's.
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<bool> {
         self.view.db.check()?;
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         self.view.db.make_room();
-        self.view.db.store.leave_room(&mut self.debt)?;
+        self.view.db.store.ensure_undo_space(&mut self.undo_space)?;
         self.check_table(table)?;
-        let Some(Looked { key, record: before, .. }) = self.claim_row(table, key)? else { return Ok(false) };
+        let Some(LockedRow { key, record: before, .. }) = self.claim_row(table, key)? else {
+            return Ok(false);
+        };
         let long = self.whole(&before)?;
         let Some(old) = table.row(&key, long.as_deref().unwrap_or(&before)) else {
             return Err(self.view.db.damaged_record(table.tree.root()));
         };
-        let removed = self.hold_key(table, &old, None)?;
+        let removed = self.lock_referenced_key(table, &old, None)?;
         self.remove_row(table, &key, &before, &old)?;
-        self.count(table, -1);
+        self.count_rows(table, -1);
         self.after_change(removed)?;
         Ok(true)
     }
@@ -272,7 +278,7 @@ impl Transaction {
         self.check_table(table)?;
         let Some((tree, key)) = place_of(table, arbiter, values) else { return Ok(false) };
         self.note_read(tree.root(), &key);
-        if !self.is_there(tree, &key)? {
+        if !self.row_exists(tree, &key)? {
             return Ok(false);
         }
         if self.isolation != Isolation::ReadCommitted && !self.view.read(tree, &key, &mut Vec::new())? {
@@ -304,7 +310,9 @@ impl Transaction {
             // Only the first thread sets it. Until then no row can have obtained a number.
             let _ = next.compare_exchange(0, last + 1, Ordering::Relaxed, Ordering::Relaxed);
         }
-        Ok(next.fetch_add(1, Ordering::Relaxed))
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        debug_assert!(number > 0, "a row gets number {number}");
+        Ok(number)
     }
 
     /// Records a read for the validation of a serializable transaction.
@@ -340,24 +348,6 @@ fn place_of<'t>(
     let columns: Vec<Value<'_>> = columns.filter_map(|key| values.get(key.column)).copied().collect();
     let is_key = !columns.contains(&Value::Null) && index.key.encode(&columns, &mut key);
     is_key.then_some((&index.tree, key))
-}
-
-impl Entry {
-    /// Fills in the entry of a row.
-    fn set(&mut self, table: &Table, index: &Index, row: &RowRef<'_>) -> Result<()> {
-        self.key.clear();
-        self.value.clear();
-        if !table.encode_entry(index, row, &mut self.key, &mut self.value) {
-            return Err(Error::Invalid {
-                what: format!("the columns that index {} includes are longer than 64 KiB", index.def.name),
-            });
-        }
-        let (key, value, most) = (self.key.len(), self.value.len(), index.tree.max_record());
-        if key + value > most {
-            return Err(Error::TooLong { key, value, most });
-        }
-        Ok(())
-    }
 }
 
 /// Returns a unique violation that names the columns and the values.
@@ -405,9 +395,7 @@ fn key_is_null(table: &Table, values: &[Value<'_>]) -> Error {
     let column = column.and_then(|column| table.def().columns.get(column));
     match column {
         Some(column) => null_in(table.def(), &column.name),
-        None => Error::Invalid {
-            what: format!("the key of a row of table {} cannot be encoded", table.def().name),
-        },
+        None => Bug::new(format!("the key of a row of table {} cannot be encoded", table.def().name)).into(),
     }
 }
 

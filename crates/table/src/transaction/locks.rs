@@ -1,13 +1,15 @@
 //! Row locks, and waiting for them.
 
+use cairn_vfs::ensure;
 use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::Ordering;
 
-use super::{LOOK, Transaction};
-use crate::catalog::{GHOST, Table};
-use crate::database::Isolation;
+use super::locked_row::LockedRow;
+use super::{Transaction, WAIT_CHECK_INTERVAL};
+use crate::catalog::{GHOST, ROOT, Table};
 use crate::mvcc::{Claim, Key, Mode, State};
-use crate::storage::Tree;
+use crate::options::Isolation;
+use crate::storage::{LongRecord, Tree};
 use crate::view::RowBuf;
 use crate::{Error, Result, hook};
 
@@ -15,18 +17,10 @@ use crate::{Error, Result, hook};
 /// tables and writers of other columns thus do not conflict. No tree has this bit in its number,
 /// because files cannot be that large.
 const KEY: u32 = 1 << 31;
-
-/// A locked row and its contents. A transaction that locks a row usually changes it next, and need
-/// not look it up again.
-#[derive(Debug)]
-pub(super) struct Looked {
-    tree: u32,
-    pub(super) key: Key,
-    pub(super) record: Vec<u8>,
-}
+const _: () = assert!(ROOT < KEY);
 
 /// The outcome of trying to lock a row.
-enum Tried {
+enum LockAttempt {
     /// Locked; the row's key.
     Mine(Key),
     /// Not locked; the transactions that hold it.
@@ -38,13 +32,13 @@ impl Transaction {
     /// [`Error::Cancelled`]; with `is_strict`, [`Error::SerializationFailure`] if the row was
     /// changed since the snapshot.
     pub(super) fn claim(&mut self, tree: u32, key: &[u8], mode: Mode, is_strict: bool) -> Result<Key> {
-        let state = self.known();
+        let state = self.register();
         loop {
             match self.try_claim(&state, tree, key, mode, is_strict)? {
-                Tried::Mine(key) => return Ok(key),
-                Tried::Held(others) => {
+                LockAttempt::Mine(key) => return Ok(key),
+                LockAttempt::Held(others) => {
                     let waited = self.wait_for(&state, &others);
-                    waited.inspect_err(|_| self.view.db.rows.give_up(tree, key, &state))?;
+                    waited.inspect_err(|_| self.view.db.rows.stop_waiting(tree, key, &state))?;
                 }
             }
         }
@@ -75,7 +69,9 @@ impl Transaction {
         key: &[u8],
         mode: Mode,
         is_strict: bool,
-    ) -> Result<Tried> {
+    ) -> Result<LockAttempt> {
+        debug_assert!(!self.is_over, "transaction {} locks a row after its end", state.id);
+        debug_assert!(tree != 0, "a row of page 0 is locked");
         let snapshot =
             (is_strict && self.isolation != Isolation::ReadCommitted).then_some(self.view.snapshot.csn);
         match self.view.db.rows.claim(tree, key, state, mode, snapshot) {
@@ -83,9 +79,9 @@ impl Transaction {
                 if is_new {
                     self.claims.push((tree, key.clone()));
                 }
-                Ok(Tried::Mine(key))
+                Ok(LockAttempt::Mine(key))
             }
-            Claim::Wait(others) => Ok(Tried::Held(others)),
+            Claim::Wait(others) => Ok(LockAttempt::Held(others)),
             Claim::Changed => {
                 self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
                 Err(Error::SerializationFailure { what: "due to concurrent update" })
@@ -96,23 +92,29 @@ impl Transaction {
     /// Locks a row's key against changes, or against new references to it, without locking its
     /// other columns.
     pub(super) fn claim_key(&mut self, tree: u32, key: &[u8], mode: Mode) -> Result<()> {
+        ensure!(tree & KEY == 0, "the tree on page {tree} has the number of another one's keys");
         self.claim(tree | KEY, key, mode, false).map(|_| ())
     }
 
     /// Waits until one of several transactions has ended. All of them block this one.
     pub(super) fn wait_for(&self, me: &Arc<State>, others: &[Arc<State>]) -> Result<()> {
         self.view.db.check()?;
+        debug_assert!(
+            !others.iter().any(|other| Arc::ptr_eq(other, me)),
+            "transaction {} waits for its own end",
+            me.id
+        );
         let Some(other) = others.first() else { return Ok(()) };
         let ids: Vec<u64> = others.iter().map(|other| other.id).collect();
         self.view.db.waits.begin(me.id, &ids).map_err(deadlock)?;
         let canceller = &self.view.canceller;
         canceller.waits_for(Some(Arc::clone(other)));
-        hook::at("waits for somebody's end");
+        hook::at("waits for a lock");
         let clock = &self.view.db.options.clock;
         let end = self.lock_timeout.map(|time| clock.now() + time);
         let mut why = None;
         let db = &self.view.db;
-        let has_ended = other.wait(Some(LOOK), || {
+        let has_ended = other.wait(Some(WAIT_CHECK_INTERVAL), || {
             why = if canceller.is_cancelled() {
                 Some(Error::Cancelled)
             } else if end.is_some_and(|end| clock.now() >= end) {
@@ -147,11 +149,11 @@ impl Transaction {
     /// row.
     pub fn try_lock(&mut self, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> Result<Option<bool>> {
         self.check_table(table)?;
-        let (state, tree) = (self.known(), table.tree.root());
+        let (state, tree) = (self.register(), table.tree.root());
         match self.try_claim(&state, tree, key, Mode::Exclusive, true)? {
-            Tried::Mine(key) => self.locked(table, key, row).map(Some),
-            Tried::Held(_) => {
-                self.view.db.rows.give_up(tree, key, &state);
+            LockAttempt::Mine(key) => self.locked(table, key, row).map(Some),
+            LockAttempt::Held(_) => {
+                self.view.db.rows.stop_waiting(tree, key, &state);
                 Ok(None)
             }
         }
@@ -161,20 +163,21 @@ impl Transaction {
         let Some(bytes) = self.current(&table.tree, &key)? else { return Ok(false) };
         let whole = self.whole(&bytes)?;
         row.set(&key, whole.as_deref().unwrap_or(&bytes));
-        self.looked = Some(Looked { tree: table.tree.root(), key, record: bytes });
+        self.last_locked = Some(LockedRow { tree: table.tree.root(), key, record: bytes });
         Ok(true)
     }
 
     /// Locks a row as [`Transaction::lock`] does, and returns its current contents; `None` if it no
     /// longer exists. The row locked last is remembered.
-    pub(super) fn claim_row(&mut self, table: &Table, key: &[u8]) -> Result<Option<Looked>> {
+    pub(super) fn claim_row(&mut self, table: &Table, key: &[u8]) -> Result<Option<LockedRow>> {
         let tree = table.tree.root();
-        let looked = self.looked.take_if(|looked| looked.tree == tree && *looked.key == *key);
-        if looked.is_some() {
-            return Ok(looked);
+        let last_locked =
+            self.last_locked.take_if(|last_locked| last_locked.tree == tree && *last_locked.key == *key);
+        if last_locked.is_some() {
+            return Ok(last_locked);
         }
         let key = self.claim(tree, key, Mode::Exclusive, true)?;
-        Ok(self.current(&table.tree, &key)?.map(|record| Looked { tree, key, record }))
+        Ok(self.current(&table.tree, &key)?.map(|record| LockedRow { tree, key, record }))
     }
 
     /// Returns the record at a claimed key from the tree; `None` for a ghost or no record.
@@ -186,8 +189,8 @@ impl Transaction {
 
     /// Returns the whole of a long row; `None` if the record itself is the row.
     pub(super) fn whole(&self, record: &[u8]) -> Result<Option<Vec<u8>>> {
-        match crate::view::long_place(record) {
-            Some(_) => crate::view::long_row(&self.view.db.store, record).map(Some),
+        match LongRecord::decode(record) {
+            Some(long) => self.view.db.store.long_row(&long).map(Some),
             None => Ok(None),
         }
     }

@@ -9,75 +9,15 @@
 
 use std::time::Duration;
 
-use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
-use cairn_vfs::sync::{Arc, Condvar, Mutex, PoisonError, lock};
+use cairn_vfs::sync::{Arc, PoisonError, lock};
 
 use super::locks::deadlock;
-use super::{LOOK, Transaction};
-use crate::database::{Inner, Isolation};
+use super::{Transaction, WAIT_CHECK_INTERVAL};
 use crate::hook;
-use crate::mvcc::{Canceller, State, Waits};
+use crate::inner::Inner;
+use crate::mvcc::{Canceller, SchemaHolder, State, Waits};
+use crate::options::Isolation;
 use crate::{Error, Result};
-
-/// The lock on the schema, held by the single transaction that changes it.
-#[derive(Debug, Default)]
-pub(crate) struct SchemaLock {
-    /// The holder's number, or 0.
-    holder_id: AtomicU64,
-    holder: Mutex<Option<Holder>>,
-    changed: Condvar,
-}
-
-/// The transaction that holds the schema, or waits to be alone with it.
-#[derive(Debug)]
-struct Holder {
-    state: Arc<State>,
-    /// It has neither a snapshot nor anything else, and is not alone yet: a transaction with a
-    /// snapshot that asks goes first.
-    gives_way: bool,
-}
-
-impl Holder {
-    fn is(&self, state: &State) -> bool {
-        self.state.id == state.id
-    }
-}
-
-impl SchemaLock {
-    /// Returns whether a transaction holds the schema or waits for it. No transaction begins
-    /// meanwhile.
-    pub(crate) fn is_held(&self) -> bool {
-        self.holder_id.load(Ordering::SeqCst) != 0
-    }
-
-    fn put(&self, holder: &mut Option<Holder>, state: &Arc<State>, gives_way: bool) {
-        *holder = Some(Holder { state: Arc::clone(state), gives_way });
-        self.holder_id.store(state.id, Ordering::SeqCst);
-    }
-
-    /// Makes a transaction with a snapshot the holder, or returns the current holder.
-    fn ask(&self, state: &Arc<State>) -> Option<Arc<State>> {
-        let mut holder = lock(&self.holder);
-        match holder.as_ref().filter(|other| !other.gives_way) {
-            Some(other) => Some(Arc::clone(&other.state)),
-            None => {
-                self.put(&mut holder, state, false);
-                None
-            }
-        }
-    }
-
-    /// Releases the schema if this transaction holds it.
-    fn leave(&self, id: u64) {
-        let mut holder = lock(&self.holder);
-        if holder.as_ref().is_some_and(|holder| holder.state.id == id) {
-            *holder = None;
-            self.holder_id.store(0, Ordering::SeqCst);
-        }
-        drop(holder);
-        self.changed.notify_all();
-    }
-}
 
 impl Transaction {
     /// Excludes all other transactions until its end, and waits for the running ones. Everything
@@ -91,21 +31,22 @@ impl Transaction {
         if self.has_schema_lock {
             return Ok(());
         }
-        let state = self.known();
+        let state = self.register();
         let db = Arc::clone(&self.view.db);
-        while let Some(other) = db.schema.ask(&state) {
+        while let Some(other) = db.schema.acquire(&state) {
             self.wait_for_holder(&state, &other)?;
         }
+        debug_assert!(db.schema.is_held(), "transaction {} holds the schema, and it is free", state.id);
         self.has_schema_lock = true;
-        let waited = self.wait_for_everybody(&state);
+        let waited = self.wait_for_all(&state);
         if waited.is_err() {
-            self.leave_schema();
+            self.unlock_schema();
         }
         waited?;
         if self.isolation == Isolation::ReadCommitted {
             // Sees the commits of the transactions waited for, and holds back none of the space
             // that they leave to be freed.
-            self.look_again()?;
+            self.refresh_snapshot()?;
         }
         Ok(())
     }
@@ -117,16 +58,16 @@ impl Transaction {
     /// use, it keeps its snapshot.
     ///
     /// Errors: as [`Transaction::lock_schema`]; then it can only be rolled back.
-    pub fn lock_schema_afresh(&mut self) -> Result<()> {
+    pub fn lock_schema_and_reset(&mut self) -> Result<()> {
         self.settle()?;
-        if self.has_schema_lock || !self.let_go() {
+        if self.has_schema_lock || !self.release_snapshot() {
             return self.lock_schema();
         }
-        let state = self.known();
-        let done = self.wait_outside(&state).and_then(|()| self.look_afresh());
+        let state = self.register();
+        let done = self.wait_without_snapshot(&state).and_then(|()| self.reset_view());
         if done.is_err() {
             self.has_schema_lock = false;
-            self.view.db.schema.leave(state.id);
+            self.view.db.schema.release(state.id);
             self.abandon()?;
         }
         done
@@ -134,33 +75,40 @@ impl Transaction {
 
     /// Releases its snapshot. Returns false if it holds anything that others may wait for, or if
     /// its views are in use.
-    fn let_go(&mut self) -> bool {
+    fn release_snapshot(&mut self) -> bool {
         let has_nothing = self.writer.is_none() && self.claims.is_empty() && self.catalogs.is_empty();
         has_nothing
             && self.own_snapshots() == 1
-            && Arc::get_mut(&mut self.view.snapshot).map(|snapshot| snapshot.let_go()).is_some()
+            && Arc::get_mut(&mut self.view.snapshot).map(|snapshot| snapshot.release()).is_some()
     }
 
     /// Becomes the holder, and alone, without a snapshot. It holds nothing that others wait for
     /// meanwhile, so there is no deadlock.
-    fn wait_outside(&mut self, state: &Arc<State>) -> Result<()> {
+    fn wait_without_snapshot(&mut self, state: &Arc<State>) -> Result<()> {
         let db = &*self.view.db;
-        db.wait_at_schema(&self.view.canceller, self.lock_timeout, |holder| {
+        db.wait_for_schema_until(&self.view.canceller, self.lock_timeout, |holder| {
             if holder.is_none() {
-                db.schema.put(holder, state, true);
+                db.schema.set_holder(holder, state, true);
             }
             let own = holder.as_mut().filter(|holder| holder.is(state));
-            // ORDER: set the holder first, then check the snapshots: see `Inner::look`.
-            own.filter(|_| db.slots.snapshots() == 0).map(|own| own.gives_way = false).is_some()
+            // ORDER: set the holder first, then check the snapshots: see `Inner::take_snapshot`.
+            debug_assert!(own.as_ref().is_none_or(|own| own.yields), "a holder that waits does not yield");
+            own.filter(|_| db.slots.snapshots() == 0).map(|own| own.yields = false).is_some()
         })?;
+        debug_assert!(self.view.db.schema.is_held(), "transaction {} waited for a free schema", state.id);
         self.has_schema_lock = true;
         Ok(())
     }
 
     /// Takes a view of the current state, now that it is alone, with an empty read set.
-    fn look_afresh(&mut self) -> Result<()> {
+    fn reset_view(&mut self) -> Result<()> {
         let db = Arc::clone(&self.view.db);
-        self.view.snapshot = db.another_snapshot()?;
+        debug_assert!(self.has_schema_lock, "a view is replaced while others may change the schema");
+        debug_assert!(
+            self.claims.is_empty() && self.undo.is_empty() && self.catalogs.is_empty(),
+            "a transaction with changes forgets what it has seen"
+        );
+        self.view.snapshot = db.new_snapshot()?;
         self.view.reads = Transaction::reads_of(self.isolation);
         self.use_catalog(db.catalog());
         Ok(())
@@ -170,14 +118,14 @@ impl Transaction {
         let db = &self.view.db;
         db.waits.begin(state.id, &[other.id]).map_err(deadlock)?;
         // Until it is no longer the holder, which may be before its end.
-        let waited = db.wait_at_schema(&self.view.canceller, self.lock_timeout, |holder| {
+        let waited = db.wait_for_schema_until(&self.view.canceller, self.lock_timeout, |holder| {
             holder.as_ref().is_none_or(|holder| !holder.is(other))
         });
         db.waits.end(state.id);
         waited
     }
 
-    fn wait_for_everybody(&self, state: &State) -> Result<()> {
+    fn wait_for_all(&self, state: &State) -> Result<()> {
         if self.is_alone() {
             return Ok(());
         }
@@ -185,9 +133,9 @@ impl Transaction {
             detail: "a schema change waits for transactions that wait for it".to_owned(),
         };
         let db = &self.view.db;
-        db.waits.begin(state.id, &[Waits::EVERYBODY]).map_err(circle)?;
-        let waited = db.wait_at_schema(&self.view.canceller, self.lock_timeout, |_| {
-            hook::at("waits for everybody");
+        db.waits.begin(state.id, &[Waits::ALL]).map_err(circle)?;
+        let waited = db.wait_for_schema_until(&self.view.canceller, self.lock_timeout, |_| {
+            hook::at("waits for all");
             self.is_alone()
         });
         db.waits.end(state.id);
@@ -209,9 +157,10 @@ impl Transaction {
         self.own_snapshots.iter().filter(|snapshot| snapshot.strong_count() > 0).count() + 1
     }
 
-    pub(super) fn leave_schema(&mut self) {
+    pub(super) fn unlock_schema(&mut self) {
         if std::mem::take(&mut self.has_schema_lock) {
-            self.view.db.schema.leave(self.id());
+            debug_assert!(self.id() != 0, "a transaction without a number holds the schema");
+            self.view.db.schema.release(self.id());
         }
     }
 }
@@ -225,14 +174,14 @@ impl Inner {
         canceller: &Canceller,
         lock_timeout: Option<Duration>,
     ) -> Result<()> {
-        self.wait_at_schema(canceller, lock_timeout, |holder| holder.is_none())
+        self.wait_for_schema_until(canceller, lock_timeout, |holder| holder.is_none())
     }
 
-    fn wait_at_schema(
+    fn wait_for_schema_until(
         &self,
         canceller: &Canceller,
         lock_timeout: Option<Duration>,
-        mut is_over: impl FnMut(&mut Option<Holder>) -> bool,
+        mut is_over: impl FnMut(&mut Option<SchemaHolder>) -> bool,
     ) -> Result<()> {
         let clock = &self.options.clock;
         let end = lock_timeout.map(|time| clock.now() + time);
@@ -245,7 +194,12 @@ impl Inner {
             if end.is_some_and(|end| clock.now() >= end) {
                 return Err(Error::LockTimeout);
             }
-            holder = self.schema.changed.wait_timeout(holder, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            holder = self
+                .schema
+                .changed
+                .wait_timeout(holder, WAIT_CHECK_INTERVAL)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         Ok(())
     }

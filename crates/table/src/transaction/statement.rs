@@ -10,74 +10,10 @@
 //! Done in this order, and each kind in the order of the changes. Changes of referencing rows are
 //! changes themselves, whose work is queued after the rest, so a cascade may be of any length.
 
-use std::collections::VecDeque;
-
 use super::Transaction;
-use super::foreign::{Referring, Removed};
+use super::pending::Removed;
 use super::rules::{NoRules, Rules};
 use crate::{Error, Result};
-
-/// The pending foreign key work of a statement.
-#[derive(Debug, Default)]
-pub(super) struct Statement {
-    /// Whether further changes follow.
-    is_open: bool,
-    removed: VecDeque<Removed>,
-    referring: VecDeque<Referring>,
-    /// Number of times this work was started.
-    rounds: u64,
-}
-
-/// A point between two changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
-    is_open: bool,
-    removed: usize,
-    referring: usize,
-    rounds: u64,
-}
-
-impl Statement {
-    pub(super) fn is_open(&self) -> bool {
-        self.is_open
-    }
-
-    /// Returns whether rows must be checked again by their keys.
-    pub(super) fn has_referring(&self) -> bool {
-        !self.referring.is_empty()
-    }
-
-    pub(super) fn note_removed(&mut self, removed: impl IntoIterator<Item = Removed>) {
-        self.removed.extend(removed);
-    }
-
-    pub(super) fn note_referring(&mut self, referring: Referring) {
-        self.referring.push_back(referring);
-    }
-
-    pub(super) fn mark(&self) -> Mark {
-        Mark {
-            is_open: self.is_open,
-            removed: self.removed.len(),
-            referring: self.referring.len(),
-            rounds: self.rounds,
-        }
-    }
-
-    /// Drops the work noted since a mark. Errors: [`Error::Invalid`] if work noted before the mark
-    /// was started since, because it can no longer be restored.
-    pub(super) fn go_back(&mut self, mark: Mark) -> Result<()> {
-        if mark.removed + mark.referring > 0 && mark.rounds != self.rounds {
-            return Err(Error::Invalid {
-                what: "the savepoint is in the middle of a statement that has ended".to_owned(),
-            });
-        }
-        self.is_open = mark.is_open;
-        self.removed.truncate(mark.removed);
-        self.referring.truncate(mark.referring);
-        Ok(())
-    }
-}
 
 impl Transaction {
     /// Begins a statement of several changes. Until [`Transaction::end_changes`], rows may
@@ -118,7 +54,7 @@ impl Transaction {
     }
 
     fn settle_by(&mut self, rules: &dyn Rules) -> Result<()> {
-        if self.statement.removed.is_empty() && self.statement.referring.is_empty() {
+        if !self.statement.has_work() {
             return Ok(());
         }
         self.view.db.check()?;
@@ -126,6 +62,11 @@ impl Transaction {
         // The changes made here belong to the statement.
         let was_open = std::mem::replace(&mut self.statement.is_open, true);
         let settled = self.settle_all(rules);
+        debug_assert!(self.statement.is_open, "a statement was ended by its own work");
+        debug_assert!(
+            settled.is_err() || !self.statement.has_work(),
+            "work of a statement is left after its end"
+        );
         self.statement.is_open = was_open;
         settled
     }
@@ -133,13 +74,13 @@ impl Transaction {
     fn settle_all(&mut self, rules: &dyn Rules) -> Result<()> {
         // Work that fails remains pending, so that the transaction cannot commit without it.
         while let Some(removed) = self.statement.removed.pop_front() {
-            if let Err(error) = self.go_on().and_then(|()| self.follow(&removed, rules)) {
+            if let Err(error) = self.check_cancelled().and_then(|()| self.apply_action(&removed, rules)) {
                 self.statement.removed.push_front(removed);
                 return Err(error);
             }
         }
         while let Some(referring) = self.statement.referring.pop_front() {
-            if let Err(error) = self.go_on().and_then(|()| self.check_again(&referring)) {
+            if let Err(error) = self.check_cancelled().and_then(|()| self.check_again(&referring)) {
                 self.statement.referring.push_front(referring);
                 return Err(error);
             }
@@ -148,7 +89,7 @@ impl Transaction {
     }
 
     /// Checks for cancellation. Errors: [`Error::Cancelled`].
-    pub(super) fn go_on(&self) -> Result<()> {
+    pub(super) fn check_cancelled(&self) -> Result<()> {
         if self.view.canceller.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 }

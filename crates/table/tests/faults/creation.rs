@@ -15,7 +15,7 @@ fn make(disk: &FaultFs) -> cairn_table::Result<()> {
 }
 
 /// Opens the database, creates the table if it does not exist, and opens it again.
-fn go_on(disk: &FaultFs, is_made: bool, context: &str) {
+fn check_cancelled(disk: &FaultFs, is_made: bool, context: &str) {
     let db = open(disk).unwrap_or_else(|error| panic!("{context}: {error}"));
     let found = content(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
     assert!(found.contains_key("t") || !is_made, "{context}: the table is not there");
@@ -31,7 +31,7 @@ fn go_on(disk: &FaultFs, is_made: bool, context: &str) {
 /// Goal: a database whose creation was interrupted, by a power loss or a kill, can be opened, and
 /// created again. Method: crash images at every operation, from the first on.
 #[test]
-fn power_loss_while_it_is_made() {
+fn power_loss_during_creation() {
     let own = seed();
     let mut images = 0;
     for round in 0..rounds(4, 40) {
@@ -44,7 +44,7 @@ fn power_loss_while_it_is_made() {
             for (image, crashed) in point.images(rounds(4, 20)) {
                 images += 1;
                 let context = format!("seed {seed}, {image} at {}", point.operation());
-                go_on(&crashed, point.operation() >= made, &context);
+                check_cancelled(&crashed, point.operation() >= made, &context);
             }
         }
     }
@@ -55,7 +55,7 @@ fn power_loss_while_it_is_made() {
 /// Goal: a failed disk operation during the creation of a database is reported, and does not
 /// prevent creating it again.
 #[test]
-fn every_operation_of_making_fails() {
+fn every_operation_of_creation_fails() {
     let own = seed();
     for fault in [Fault::Io, Fault::Full, Fault::Short] {
         for persistent in [false, true] {
@@ -65,7 +65,7 @@ fn every_operation_of_making_fails() {
                 let operations = disk.operation_count();
                 disk.clear_rules();
                 for (image, crashed) in disk.crash_point().images(2) {
-                    go_on(&crashed, made.is_ok(), &format!("{context}, {image}, after {made:?}"));
+                    check_cancelled(&crashed, made.is_ok(), &format!("{context}, {image}, after {made:?}"));
                 }
                 // Without a power loss too: the process ends and starts again.
                 drop(made);

@@ -82,7 +82,7 @@ fn letter(letter: &str) -> String {
 /// crash like any other. Method: fails every operation of a transaction in turn, once; rolls back
 /// to a savepoint, or not, and retries; writes all pages; loses power before the commit.
 #[test]
-fn changes_that_were_tried_again() {
+fn retried_change_is_undone_after_crash() {
     let mut failures = 0;
     for fault in [Fault::Full, Fault::Io] {
         for index in 0.. {
@@ -131,7 +131,7 @@ fn changes_that_were_tried_again() {
 /// transaction over several segments, with all its pages written; a commit that is not synced; a
 /// checkpoint with nothing to write; power loss.
 #[test]
-fn a_checkpoint_after_a_commit_that_is_not_durable() {
+fn non_durable_commit_is_lost_as_a_whole() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let (db, table) = filled(&disk, 600);
     let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
@@ -187,7 +187,7 @@ fn after_a_commit(db: &Database, table: &Arc<Table>, context: &str) -> Result<()
 /// freeing that remains is done later. Method: fails every operation of a commit in turn, once: the
 /// sync, freeing the pages of old values after it, and the checkpoint that is due then.
 #[test]
-fn commits_that_fail() {
+fn failed_commit_is_not_visible() {
     let (mut seen, mut failed, mut behind) = (0, 0, 0);
     for (fault, due) in [(Fault::Io, false), (Fault::Full, false), (Fault::Io, true), (Fault::Full, true)] {
         for index in 0.. {
@@ -241,7 +241,7 @@ fn commits_that_fail() {
 /// Method: a log of many segments that one transaction needs; a quota that is used up; the
 /// transaction ends.
 #[test]
-fn a_checkpoint_on_a_full_disk() {
+fn checkpoint_on_full_disk_releases_log() {
     // A limit from the start makes the disk account for allocated space.
     let disk = FaultFs::new(FaultOptions { quota_bytes: Some(1 << 30), ..FaultOptions::seeded(1) });
     let (db, table) = filled(&disk, 600);
@@ -282,7 +282,7 @@ fn a_checkpoint_on_a_full_disk() {
 /// precede others that were changed since the last checkpoint; then a vacuum with little space,
 /// more each time, until there is enough.
 #[test]
-fn a_vacuum_on_a_full_disk() {
+fn vacuum_on_full_disk_keeps_pages_of_the_log() {
     let mut uncut = 0;
     for room in 0..200 {
         let disk = FaultFs::new(FaultOptions::seeded(1));

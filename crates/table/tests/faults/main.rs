@@ -4,13 +4,13 @@
 //! `CAIRN_SEED=n` replays a seed, `CAIRN_SOAK=1` selects the long form.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
-mod apart;
 mod creation;
-mod full;
+mod file_match;
+mod free_page_damage;
+mod full_disk;
 mod harness;
 mod log;
-mod missing;
-mod rot;
+mod missing_log;
 mod transactions;
 mod vacuum;
 
@@ -171,7 +171,7 @@ impl harness::Run for Run {
 /// Goal: a database is locked for as long as any part of it can be written, including a tree that
 /// outlives its store; too small a pool is refused.
 #[test]
-fn one_at_a_time() {
+fn database_is_locked_while_open() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     assert_eq!(open(&disk, 7).unwrap_err().kind(), ErrorKind::Invalid);
     let store = open(&disk, 8).unwrap();
@@ -187,7 +187,7 @@ fn one_at_a_time() {
 
 /// Goal: a database without its log is not opened as if it never had one.
 #[test]
-fn logs_that_were_removed() {
+fn removed_log_is_refused() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let store = open(&disk, 8).unwrap();
     let tree = Tree::create(store.space()).unwrap();

@@ -518,7 +518,7 @@ fn open_cut_off(disk: &FaultFs, check: impl Fn(&Database)) -> u64 {
 /// Method: rows inserted one by one into a table of the same transaction, all of it on the disk;
 /// power loss throughout the recovery.
 #[test]
-fn recoveries_of_tables_that_never_were() {
+fn interrupted_recovery_frees_uncommitted_trees_once() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let db = open(&disk).unwrap();
     let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
@@ -542,7 +542,7 @@ fn recoveries_of_tables_that_never_were() {
 /// two tables are dropped, one of them created in the same transaction; a third one is rolled back,
 /// and its pages are reused; power loss at every operation from the commit on.
 #[test]
-fn power_loss_while_long_rows_go() {
+fn power_loss_while_long_rows_are_freed() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let db = open(&disk).unwrap();
     let fill = |transaction: &mut Transaction, name: &str| {

@@ -36,7 +36,7 @@ fn rows(db: &Database) -> Result<Vec<(i32, String)>> {
 /// pages, some near the start of the file and some near its end, in every order; after each disk
 /// operation, with any part of the writes; one order in the short form.
 #[test]
-fn long_rows_are_whole_wherever_a_vacuum_ends() {
+fn power_loss_during_vacuum_keeps_long_rows_whole() {
     let orders = [[3, 56, 5, 54, 7, 52], [56, 3, 54, 52, 50, 4], [56, 54, 3, 5, 52, 50]];
     for (seed, gone) in (1..=rounds(1, 3)).zip(orders) {
         println!("seed {seed}");

@@ -71,7 +71,7 @@ fn lost_updates() {
 /// see both rows, one in the table and one in an index. A conflicting row is a violation at every
 /// level. Method: with the primary key, with a unique index, and after a search for a conflict.
 #[test]
-fn rows_in_place_of_deleted_ones() {
+fn insert_in_place_of_deleted_row_conflicts() {
     for level in LEVELS {
         for (unique, arbiter, row) in
             [(false, None, (1, 20)), (true, None, (1, 20)), (true, None, (2, 10)), (true, Some(0), (2, 10))]

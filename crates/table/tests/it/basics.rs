@@ -8,7 +8,7 @@ use crate::{Fixture, all, def, get, index, key, set};
 /// Goal: rows are inserted and deleted, their own transaction sees this before others do, and they
 /// persist across reopening.
 #[test]
-fn rows() {
+fn committed_rows_persist() {
     let fixture = Fixture::new();
     let table = fixture.pairs(&[(1, 10), (2, 20), (3, 30)]);
     let mut transaction = fixture.begin();
@@ -34,7 +34,7 @@ fn rows() {
 
 /// Goal: changes that did not commit are gone, both before and after reopening.
 #[test]
-fn undone() {
+fn uncommitted_changes_are_undone() {
     let fixture = Fixture::new();
     let table = fixture.pairs(&[(1, 10), (2, 20)]);
     let change = |fixture: &Fixture| {
@@ -55,7 +55,7 @@ fn undone() {
 /// Goal: rolling back to a savepoint undoes later changes, and can be repeated; rows changed before
 /// and after it keep the earlier contents.
 #[test]
-fn savepoints() {
+fn rollback_to_savepoint_undoes_later_changes() {
     let fixture = Fixture::new();
     let table = fixture.pairs(&[(1, 10), (2, 20)]);
     let mut transaction = fixture.begin();
@@ -84,7 +84,7 @@ fn savepoints() {
 /// Goal: indexes have an entry for each visible row, in order, after all kinds of changes; a row
 /// whose key changes moves.
 #[test]
-fn indexes() {
+fn indexes_match_rows() {
     let fixture = Fixture::new();
     let table = fixture.run(|transaction| {
         let mut def = def("t", &[("id", Type::Int), ("name", Type::Text), ("v", Type::Double)], &[0]);
@@ -124,7 +124,7 @@ fn indexes() {
 /// Goal: rows longer than a page, and longer than 64 KiB, can be read, changed and deleted, and
 /// their pages are reused.
 #[test]
-fn long_rows() {
+fn long_rows_are_stored_and_freed() {
     let fixture = Fixture::new();
     let table = fixture.run(|transaction| {
         transaction.create_table(def("t", &[("id", Type::Int), ("v", Type::Text)], &[0])).unwrap()
@@ -163,7 +163,7 @@ fn long_rows() {
 /// other.
 /// Method: 40 frames, 40,000 rows in random order.
 #[test]
-fn larger_than_the_pool() {
+fn transaction_larger_than_pool() {
     let fixture = Fixture::with(|options| options.store.frames = 40);
     let table = fixture.pairs(&[]);
     for commits in [false, true] {
@@ -191,7 +191,7 @@ fn larger_than_the_pool() {
 /// a snapshot, also after reopening. Method: inserts, between which the last row is deleted while a
 /// snapshot sees it.
 #[test]
-fn row_numbers_are_new() {
+fn row_numbers_are_not_reused() {
     let fixture = Fixture::new();
     let insert = |fixture: &Fixture, range: std::ops::Range<i32>| {
         let table = fixture.table("t");
@@ -230,7 +230,7 @@ fn row_numbers_are_new() {
 /// Method: a zero that changes its sign, in the key and among the included columns, compared with
 /// the table's row.
 #[test]
-fn indexes_have_the_sign_of_a_zero() {
+fn index_keeps_sign_of_zero() {
     let fixture = Fixture::new();
     let table = fixture.run(|transaction| {
         let columns = [("id", Type::Int), ("a", Type::Real), ("b", Type::Double)];

@@ -247,7 +247,7 @@ fn values<'a>(row: &[Value<'a>], texts: &'a (String, Vec<u8>)) -> Vec<Value<'a>>
 /// changes, ghosts, long and wide rows, and in a snapshot that predates changes of others. Method:
 /// random changes; both ways of reading are compared.
 #[test]
-fn blocks_are_scans() {
+fn block_scans_equal_row_scans() {
     let fixture = Fixture::new();
     let table = table(&fixture);
     let mut rng = SeededRng::new(3);
@@ -263,7 +263,7 @@ fn blocks_are_scans() {
 
 /// Goal: the same for rows in packed leaves, and in leaves that changes have unpacked.
 #[test]
-fn blocks_of_packed_leaves_are_scans() {
+fn block_scans_of_packed_leaves_equal_row_scans() {
     let fixture = Fixture::new();
     table(&fixture);
     let mut rng = SeededRng::new(4);
@@ -333,7 +333,7 @@ fn agree_through_changes(fixture: &Fixture, table: &Arc<Table>, rng: &mut Seeded
 
 /// Goal: columns that were not announced or do not exist, and buffers of another type, are refused.
 #[test]
-fn blocks_refuse() {
+fn blocks_refuse_unknown_columns() {
     let fixture = Fixture::new();
     let table = fixture.pairs(&[(1, 2), (3, 4)]);
     let transaction = fixture.begin();

@@ -21,7 +21,7 @@ fn hasty(fixture: &Fixture) -> Transaction {
 /// Goal: a conflicting row is not locked: other transactions change it, and find conflicts
 /// themselves, without waiting.
 #[test]
-fn rows_in_the_way() {
+fn conflicting_row_is_not_locked() {
     let fixture = Fixture::new();
     let table = fixture.run(|transaction| {
         let mut def = def("t", &[("id", Type::Int), ("v", Type::Int)], &[0]);
@@ -60,7 +60,7 @@ fn rows_in_the_way() {
 /// Goal: a search for a conflict waits for the outcome of a concurrent insert of such a row; a row
 /// that the transaction cannot see at its isolation level is an error, as in PostgreSQL.
 #[test]
-fn rows_that_come_in_the_way() {
+fn conflict_waits_for_concurrent_insert() {
     for commits in [false, true] {
         let (fixture, watch) = Watch::fixture();
         let table = fixture.pairs(&[(1, 1)]);

@@ -7,7 +7,7 @@ use crate::{Fixture, all, column, def, index, key};
 /// Goal: rows that violate a constraint are refused, with an error that names the constraint, the
 /// table and the values, and leave no trace.
 #[test]
-fn rules() {
+fn constraint_violations_are_refused() {
     let fixture = Fixture::new();
     let table = fixture.run(|transaction| {
         let mut def = def("t", &[("id", Type::Int), ("code", Type::Text)], &[0]);
@@ -73,7 +73,7 @@ fn rules() {
 /// Goal: foreign keys keep rows from being deleted, or change the referencing rows, as declared.
 /// For concurrent changes see `references.rs`.
 #[test]
-fn references() {
+fn foreign_keys_restrict_or_apply_actions() {
     let fixture = Fixture::new();
     let actions = [Referential::NoAction, Referential::Cascade, Referential::SetNull];
     let parent = fixture.pairs(&[(1, 0), (2, 0), (3, 0), (4, 0)]);

@@ -322,7 +322,7 @@ fn list_append() {
 
 /// Goal: the checker detects the anomalies it is meant for.
 #[test]
-fn circles_are_found() {
+fn checker_detects_anomalies() {
     let skew = [
         Done { reads: vec![(1, vec![]), (2, vec![])], appends: vec![(1, 10)] },
         Done { reads: vec![(1, vec![]), (2, vec![])], appends: vec![(2, 20)] },

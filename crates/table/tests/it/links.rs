@@ -20,7 +20,7 @@ fn open(path: &Path) -> Result<Database> {
 /// no log beside it, and is refused instead of being opened without. Method: rows that are written
 /// through one name and read through the others.
 #[test]
-fn links_to_a_database() {
+fn symbolic_link_is_its_target() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     std::fs::create_dir(at("data")).unwrap();

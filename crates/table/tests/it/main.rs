@@ -12,23 +12,23 @@
 mod testing;
 
 mod anomalies;
+mod backup_vacuum;
 mod basics;
 mod blocks;
+mod cleanup;
 mod conflicts;
 mod constraints;
-mod fixed;
+mod fixed_views;
 mod history;
-mod leftovers;
 mod links;
-mod locked;
+mod lock_waits;
+mod locked_row;
 mod references;
+mod reuse;
 mod savepoints;
 mod schema;
 mod sorting;
-mod spare;
 mod statements;
-mod upkeep;
-mod waiting;
 mod watch;
 
 use std::path::Path;

@@ -54,7 +54,7 @@ const MAKES: [Makes; 3] = [
 /// and never relies on a row that is undone. Method: parents made in each way, referenced by
 /// primary key and by a unique index, that commit or not while a child waits.
 #[test]
-fn parents_that_are_not_committed() {
+fn reference_to_uncommitted_row_waits() {
     for to in [0, 1] {
         for makes in MAKES {
             for commits in [false, true] {
@@ -90,7 +90,7 @@ fn parents_that_are_not_committed() {
 
 /// Goal: a reference to a row of which others change another column does not wait.
 #[test]
-fn other_columns_of_parents() {
+fn reference_does_not_wait_for_other_columns() {
     let fixture = Fixture::new();
     let (parents, children) = family(&fixture, 0, Referential::Restrict);
     fixture.run(|transaction| transaction.insert(&parents, &row(7, 1)).unwrap());
@@ -111,7 +111,7 @@ fn other_columns_of_parents() {
 /// parent waits for it. Method: deletions and key changes of a parent, with each action that
 /// changes children, concurrent with an update of the child.
 #[test]
-fn children_that_have_left() {
+fn moved_child_is_left_alone() {
     for action in [Referential::Cascade, Referential::SetNull] {
         for removes in [true, false] {
             let (fixture, watch) = Watch::fixture();
@@ -147,7 +147,7 @@ fn children_that_have_left() {
 /// Goal: inserting a reference and deleting its target wait for each other: a parent is deleted
 /// after an earlier child, or not at all. Method: both orders, on two threads.
 #[test]
-fn one_waits_for_the_other() {
+fn reference_and_delete_wait_for_each_other() {
     for child_first in [true, false] {
         let (fixture, watch) = Watch::fixture();
         let (parents, children) = family(&fixture, 0, Referential::Restrict);
@@ -205,7 +205,7 @@ fn tree(fixture: &Fixture, name: &str, action: Referential) -> Arc<Table> {
 /// Goal: a row that references itself can be deleted, and can change its key if it keeps
 /// referencing itself; for a row that others reference, the action applies.
 #[test]
-fn rows_that_refer_to_themselves() {
+fn self_referencing_rows() {
     let fixture = Fixture::new();
     for (name, action) in
         [("a", Referential::Restrict), ("b", Referential::Cascade), ("c", Referential::SetNull)]
@@ -249,7 +249,7 @@ fn rows_that_refer_to_themselves() {
 /// Goal: a foreign key between columns of different types is refused when it is declared, whether
 /// they differ in type or in scale.
 #[test]
-fn types_of_references() {
+fn foreign_key_types_must_match() {
     let fixture = Fixture::new();
     let kinds: [ColumnType; 5] = [
         Type::Int.into(),
@@ -292,7 +292,7 @@ fn types_of_references() {
 /// current version: with its current index entry, and restored by a rollback. Method: locks it,
 /// deletes the parent, deletes it; commits or rolls back.
 #[test]
-fn children_that_change_behind_a_lock() {
+fn locked_child_is_deleted_in_current_version() {
     for commits in [false, true] {
         let fixture = Fixture::new();
         let (parents, children) = family(&fixture, 0, Referential::SetNull);
@@ -323,7 +323,7 @@ fn children_that_change_behind_a_lock() {
 /// Method: a key of another width, with its rows, after reopening; a text; without the key; a
 /// definition with more columns; and all of this rolled back.
 #[test]
-fn other_rows_of_referenced_tables() {
+fn referenced_table_can_be_replaced() {
     let fixture = Fixture::new();
     let (parents, children) = family(&fixture, 0, Referential::NoAction);
     let def = parents.def().clone();
@@ -394,7 +394,7 @@ const LEAVES: [Leaves; 4] = [
 /// removing the child, with an index on its column and without, and of removing the parent; commits
 /// and rollbacks.
 #[test]
-fn children_that_are_leaving() {
+fn delete_waits_for_child_being_deleted() {
     for action in [Referential::NoAction, Referential::Restrict] {
         for (way, leave) in LEAVES.into_iter().enumerate() {
             for (commits, removes) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -448,7 +448,7 @@ fn children_that_are_leaving() {
 /// Goal: a child that stays, though its other columns are being changed, is no reason to wait;
 /// neither is one of two children. Method: on one thread, which would wait forever.
 #[test]
-fn children_that_stay() {
+fn delete_does_not_wait_for_child_that_stays() {
     let fixture = Fixture::new();
     let (parents, children) = family(&fixture, 0, Referential::NoAction);
     fixture.run(|transaction| {
@@ -482,7 +482,7 @@ fn children_that_stay() {
 /// Goal: a transaction with a single snapshot that waits for the deletion of a child fails with a
 /// serialization failure, as in PostgreSQL; two that wait for each other are a deadlock.
 #[test]
-fn children_that_are_leaving_at_other_levels() {
+fn delete_waiting_for_child_fails_to_serialize() {
     for level in [Isolation::Snapshot, Isolation::Serializable] {
         let (fixture, watch) = Watch::fixture();
         let (parents, children) = family(&fixture, 0, Referential::NoAction);

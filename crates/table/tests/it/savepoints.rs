@@ -31,7 +31,7 @@ const CHANGES: [(&str, Change); 5] = [
 /// and its transaction committed: now, and after reopening. Method: each such change, in one
 /// savepoint, in two, and rolled back twice.
 #[test]
-fn a_schema_that_was_taken_back() {
+fn rolled_back_schema_change_keeps_trees() {
     for (name, change) in CHANGES {
         for times in 1..=2 {
             let (fixture, table) = Fixture::indexed(2_000);
@@ -63,7 +63,7 @@ fn a_schema_that_was_taken_back() {
 /// Goal: trees dropped by a commit, and trees that were created and rolled back, are freed: after
 /// the commit, and by the next opening if the commit was the last.
 #[test]
-fn trees_that_go() {
+fn dropped_trees_are_freed() {
     for (name, change) in CHANGES {
         let (fixture, table) = Fixture::indexed(2_000);
         fixture.run(|transaction| {
@@ -88,7 +88,7 @@ fn trees_that_go() {
 /// Goal: a table that was looked up before a schema rollback or change is refused, because its
 /// trees may have been reused.
 #[test]
-fn tables_that_are_not_any_more() {
+fn stale_table_is_refused() {
     let is_stale = |result: cairn_table::Result<()>| {
         let error = result.unwrap_err();
         assert!(matches!(&error, Error::StaleTable { table } if table == "t"), "{error:?}");
@@ -134,7 +134,7 @@ fn tables_that_are_not_any_more() {
 /// Goal: a bulk load that was begun after a savepoint cannot continue after a rollback to it,
 /// because its trees are dropped with the transaction.
 #[test]
-fn loads_that_were_taken_back() {
+fn rolled_back_load_cannot_continue() {
     let fixture = Fixture::new();
     let table = fixture.pairs(&[]);
     let mut transaction = fixture.begin();

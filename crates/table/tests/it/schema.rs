@@ -7,7 +7,7 @@ use crate::{Fixture, all, column, def, index, key};
 /// Goal: tables, indexes, views and namespaces are created, changed and dropped transactionally,
 /// and persist across reopening.
 #[test]
-fn life_of_a_table() {
+fn schema_changes_are_transactional() {
     let fixture = made_and_changed();
     let fixture = fixture.reopen();
     let table = fixture.table("renamed");
@@ -72,7 +72,7 @@ fn made_and_changed() -> Fixture {
 /// Goal: rows inserted in bulk, in order or not, are the same as those inserted one by one;
 /// duplicate keys are refused.
 #[test]
-fn bulk() {
+fn bulk_rows_equal_single_rows() {
     let fixture = Fixture::new();
     for ordered in [true, false] {
         let name = if ordered { "a" } else { "b" };
@@ -141,7 +141,7 @@ fn bulk_with_long_keys() {
 /// Goal: statistics of a table last as long as its rows, in memory and on disk. Method: changes
 /// that keep the rows, and then one that truncates the table; each also after reopening.
 #[test]
-fn statistics_of_changed_tables() {
+fn statistics_last_as_long_as_rows() {
     let mut fixture = Fixture::new();
     let table = fixture.pairs(&[(1, 10), (2, 20)]);
     fixture.run(|transaction| {

@@ -13,7 +13,7 @@ const ROWS: i32 = 4_000;
 /// a unique index is found, and no temporary file is left. Method: a few kilobytes, for rows whose
 /// keys and values are in no order.
 #[test]
-fn more_than_memory() {
+fn sorting_beyond_memory() {
     let fixture = Fixture::with(|options| options.sort_bytes = 4 << 10);
     let id = |at: i32| at * 1_597 % ROWS;
     let table = fixture.run(|transaction| {
@@ -54,7 +54,7 @@ fn more_than_memory() {
 /// duplicate is found. Method: ascending, descending, no order, and ascending except for neighbours
 /// or for a few rows; with memory for all of them and for some.
 #[test]
-fn loads_in_any_order() {
+fn load_order_does_not_matter() {
     let orders: [fn(i32) -> i32; 5] = [
         |at| at,
         |at| ROWS - 1 - at,

@@ -48,7 +48,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T>) {
 /// Goal: a cascade may be longer than any stack. Method: a chain of 30,000 rows, the first of which
 /// is deleted; a thread has room for some thousand calls.
 #[test]
-fn long_chains() {
+fn cascade_is_not_bounded_by_stack() {
     let fixture = Fixture::new();
     let nodes = nodes(&fixture, "n", Referential::Cascade);
     fixture.run(|transaction| {
@@ -63,7 +63,7 @@ fn long_chains() {
 
 /// Goal: a cascade can be cancelled.
 #[test]
-fn chains_can_be_stopped() {
+fn cascade_can_be_cancelled() {
     let fixture = Fixture::new();
     let nodes = nodes(&fixture, "n", Referential::Cascade);
     fixture.run(|transaction| {
@@ -87,7 +87,7 @@ fn chains_can_be_stopped() {
 /// before those that reference them; a change that is a statement of its own may not. Method: two
 /// rows that reference each other, with each action that refuses.
 #[test]
-fn rows_that_refer_to_each_other() {
+fn statement_may_reference_later_rows() {
     let fixture = Fixture::new();
     for (name, action) in [("a", Referential::NoAction), ("b", Referential::Restrict)] {
         let nodes = nodes(&fixture, name, action);
@@ -115,7 +115,7 @@ fn rows_that_refer_to_each_other() {
 /// Goal: rows of a statement that a foreign key would change are changed by the statement itself;
 /// afterwards the action applies only to those it has left.
 #[test]
-fn rows_that_would_follow() {
+fn statement_changes_rows_before_actions() {
     let fixture = Fixture::new();
     let gone = nodes(&fixture, "a", Referential::Cascade);
     let empty = nodes(&fixture, "b", Referential::SetNull);
@@ -138,7 +138,7 @@ fn rows_that_would_follow() {
 /// Goal: rows that reference a key that one row gives up and another one takes remain valid, unless
 /// the foreign key says RESTRICT.
 #[test]
-fn keys_that_come_back() {
+fn reused_key_keeps_references_valid() {
     let fixture = Fixture::new();
     let parents = fixture.pairs(&[(1, 0), (2, 0)]);
     for (name, action) in [("a", Referential::NoAction), ("b", Referential::Restrict)] {
@@ -170,7 +170,7 @@ fn keys_that_come_back() {
 /// Goal: references hold when keys change meanwhile, both for rows that follow and for rows still
 /// to be checked.
 #[test]
-fn keys_that_move() {
+fn references_hold_when_keys_change() {
     let fixture = Fixture::new();
     let nodes = nodes(&fixture, "n", Referential::Cascade);
     fixture.run(|transaction| {
@@ -207,7 +207,7 @@ fn keys_that_move() {
 /// Goal: nothing commits that was not checked, or failed its check; after a rollback to before the
 /// statement, the transaction can continue.
 #[test]
-fn what_does_not_hold() {
+fn unchecked_work_does_not_commit() {
     let fixture = Fixture::new();
     let nodes = nodes(&fixture, "n", Referential::NoAction);
     fixture.run(|transaction| transaction.insert(&nodes, &row(1, None)).unwrap());
@@ -249,7 +249,7 @@ fn what_does_not_hold() {
 /// noted since; it is refused once the statement has ended, because the work noted before is gone
 /// then.
 #[test]
-fn savepoints_within_a_statement() {
+fn rollback_within_statement_drops_later_work() {
     let fixture = Fixture::new();
     let nodes = nodes(&fixture, "n", Referential::NoAction);
     fixture.run(|transaction| {
@@ -278,7 +278,7 @@ fn savepoints_within_a_statement() {
 /// to delete; a row is deleted, and another transaction tries to reference it before the end of the
 /// statement.
 #[test]
-fn others_meanwhile() {
+fn others_wait_for_checked_state() {
     let (fixture, watch) = Watch::fixture();
     let nodes = nodes(&fixture, "n", Referential::NoAction);
     let other = |work: fn(&mut Transaction, &Arc<Table>) -> Result<()>| {
@@ -340,7 +340,7 @@ type Refusal = Arc<dyn std::error::Error + Send + Sync>;
 /// default values. Method: each action, with rules that allow the row and rules that do not; a
 /// default that does not exist, and one that is the deleted row; without rules the default is NULL.
 #[test]
-fn rules_for_rows_that_follow() {
+fn rules_apply_to_rows_changed_by_actions() {
     for (action, default, then) in [
         (Referential::SetDefault, Value::Int(2), Some("5,2")),
         (Referential::SetDefault, Value::Null, Some("5,null")),
@@ -416,7 +416,7 @@ impl Rules for Stops {
 /// Goal: a statement that is cancelled while foreign keys change rows ends with the current row.
 /// Method: very many rows reference one, and the rules cancel at the hundredth.
 #[test]
-fn rows_that_follow_can_be_stopped() {
+fn referential_actions_can_be_cancelled() {
     let fixture = Fixture::new();
     for (name, action) in [("a", Referential::Cascade), ("b", Referential::SetNull)] {
         let nodes = nodes(&fixture, name, action);

@@ -186,7 +186,7 @@ mod tests {
     /// the limit, of which the first ones stay known; more ranges than the limit, after which only
     /// later writes are known.
     #[test]
-    fn what_does_not_fit_is_unknown() {
+    fn outcomes_beyond_the_memory_limit_are_unknown() {
         let mut outcomes = outcomes(3, 10 * RANGE_BYTES);
         (0..5).for_each(|key| outcomes.wrote(0, hash(key), Some(1)));
         outcomes.wrote(0, hash(1), None);

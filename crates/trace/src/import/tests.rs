@@ -171,7 +171,7 @@ fn csv() {
 
 /// Goal: keys are hashed and sampled on demand, and an existing file is left alone.
 #[test]
-fn forms() {
+fn imports_hash_and_sample_keys() {
     let rows: String = (0..1_000).map(|key| format!("key-{key}\nkey-{key}\n")).collect();
     let input = format!("key\n{rows}");
     let options =
@@ -210,7 +210,7 @@ fn samples_keep_batches_apart() {
 /// Goal: times that go back are counted and reported, and later times are unchanged. Method: rows
 /// with times before the last row and before the first; block cache text.
 #[test]
-fn times_that_go_back_are_told() {
+fn decreasing_times_are_reported() {
     let times = |trace: &Trace| -> Vec<u64> { trace.events().map(|event| event.unwrap().time_ns).collect() };
     let (imported, trace) = plain(b"time_us,key\n5,a\n7,a\n6,a\n2,a\n7,a\n9,a\n");
     assert_eq!(imported.skipped, [(BACK_IN_TIME.to_owned(), 2)]);

@@ -111,7 +111,7 @@ fn empty_scans_are_recorded() {
 
 /// Goal: without a recorder it is a store like any other.
 #[test]
-fn nothing_is_recorded_unasked() {
+fn nothing_is_recorded_without_a_recorder() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let db = TracedDb::new(Db::builder("/store").fs(Arc::clone(&fs)).open().unwrap(), None);
     db.put("a", "1").unwrap();

@@ -50,7 +50,7 @@ fn cut_traces_are_read() {
 /// Goal: damage in the middle is told from a cut, and nothing after it is returned. Method: a
 /// flipped bit in the second of several blocks; a file that ends in zeros.
 #[test]
-fn damage_is_told() {
+fn damage_is_reported() {
     let mut bytes = recorded(20_000);
     let second = open(&bytes).unwrap().blocks[1].offset;
     bytes[second + 5] ^= 1;
@@ -244,7 +244,7 @@ proptest! {
     /// Goal: damaged or arbitrary input never causes a panic. Method: random changes of an intact
     /// trace, and random bytes.
     #[test]
-    fn any_bytes_are_survived(
+    fn arbitrary_bytes_cause_no_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut: prop::sample::Index,
         noise in prop::collection::vec(any::<u8>(), 0..300),

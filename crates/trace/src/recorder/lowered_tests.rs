@@ -116,7 +116,7 @@ fn a_lowered_trace_is_a_sample() {
 /// Goal: slow threads keep all keys, and so do threads that are fast for a moment, between slow
 /// operations or between pauses. Method: speeds just below the limit for a long time; bursts.
 #[test]
-fn slow_ones_and_bursts_keep_all_keys() {
+fn slow_threads_and_bursts_keep_all_keys() {
     let scripts: [(&str, Script); 3] = [
         ("slow", |recorder, clock| work(recorder, clock, 3_200, 250)),
         ("bursts among slow ones", |recorder, clock| {
@@ -148,7 +148,7 @@ fn slow_ones_and_bursts_keep_all_keys() {
 /// Goal: an explicit share stays, and earlier versions can read its trace. Method: the fastest
 /// operations with two shares.
 #[test]
-fn a_given_number_stays() {
+fn given_share_is_not_lowered() {
     for sample in [1, 3] {
         let script = |recorder: &Recorder, clock: &ManualClock| work(recorder, clock, 100, 150);
         let (bytes, summary) = recorded(options(KeyForm::Raw, Sample::OneIn(sample)), script);
@@ -262,7 +262,7 @@ impl Clock for OwnClock {
 /// Goal: under concurrency, each key of the final share has all of its operations. Method: four
 /// threads that are all too fast, each with its own clock.
 #[test]
-fn threads_lower_it_together() {
+fn threads_lower_the_share_together() {
     const EACH: u64 = 400_000;
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let options = options(KeyForm::Raw, Sample::Auto);

@@ -126,7 +126,7 @@ mod tests {
     /// slow operations and between pauses; a fast thread that loses its core now and then; a share
     /// that another thread has lowered.
     #[test]
-    fn bursts_and_pauses() {
+    fn bursts_and_pauses_do_not_mislead_the_pace() {
         let mut pace = Pace::new();
         for _ in 0..100 {
             assert_eq!(run(&mut pace, 1, 100, 40), None);

@@ -293,7 +293,7 @@ mod tests {
     /// Goal: operations of each kind and size come out as they went in, and those that do not fit
     /// are refused.
     #[test]
-    fn what_goes_in_comes_out() {
+    fn ring_returns_items_in_order() {
         let (ring, long) = (Ring::take(), [7; KEY_BYTES + 1]);
         let details = [
             Detail::Get(None),
@@ -343,7 +343,7 @@ mod tests {
     /// Goal: a full ring refuses operations and has room again after a drain; nothing is lost or
     /// mixed up when it wraps around. Method: keys of all lengths, some thousand rounds.
     #[test]
-    fn round_and_round() {
+    fn ring_wraps_around() {
         let (ring, place, mut rng) = (Ring::take(), Place::new(), SeededRng::new(3));
         ring.enter(&place);
         let (mut put, mut taken) = (0_u64, 0_u64);

@@ -114,7 +114,7 @@ fn samples_are_of_keys() {
 /// recorders with different seeds, one after the other and in turns, with single operations and
 /// batches; the sample is computed independently.
 #[test]
-fn what_is_passed_over_is_not_in_the_sample() {
+fn skipped_keys_are_not_in_the_sample() {
     const KEYS: u64 = 6_000;
     let key_of = |number: u64| {
         let bytes = if number % 500 == 7 {
@@ -167,7 +167,7 @@ fn what_is_passed_over_is_not_in_the_sample() {
 /// Goal: times are exact while operations are rare, and late by at most 63 operations of a
 /// microsecond while they are frequent. Method: a manual clock: a burst, a pause, rare operations.
 #[test]
-fn the_clock_is_read_when_it_matters() {
+fn clock_is_read_rarely() {
     let fs = memory();
     let (recorder, clock) = recorder(&fs, raw());
     for _ in 0..256 {
@@ -211,7 +211,7 @@ fn old_operations_are_written() {
 /// reported.
 /// Method: a small limit; a quota.
 #[test]
-fn recording_ends_quietly() {
+fn failed_recording_does_not_disturb_the_program() {
     let fs = memory();
     let (recorder, _) = recorder(&fs, Options { bytes_max: 100_000, ..raw() });
     for number in 0..100_000_u32 {
@@ -239,7 +239,7 @@ fn recording_ends_quietly() {
 /// Goal: a disk that is full from the start leaves no file that could pass for a damaged one.
 /// Method: a quota too small for a header.
 #[test]
-fn no_room_for_a_header() {
+fn full_disk_at_creation_is_an_error() {
     let faults = FaultFs::new(FaultOptions::seeded(1));
     faults.set_quota(Some(8));
     let fs: Arc<dyn Fs> = Arc::new(faults);
@@ -310,7 +310,7 @@ fn only_operations_of_the_sample_are_dropped() {
 /// mix, and operations recorded within a batch count as dropped instead of causing a panic. Method:
 /// operation counts that do not fill a block.
 #[test]
-fn nothing_is_left_with_threads() {
+fn records_of_ended_threads_are_written() {
     let fs = memory();
     let recorder = Recorder::create_in(&fs, Path::new(PATH), raw()).unwrap();
     let other = Recorder::create_in(&fs, Path::new("/other"), raw()).unwrap();
@@ -337,7 +337,7 @@ fn nothing_is_left_with_threads() {
 /// recorded elsewhere. Method: a running thread with three operations, and one that has used
 /// another recorder.
 #[test]
-fn what_others_have_recorded_is_there() {
+fn records_of_other_threads_are_flushed() {
     let fs = memory();
     let (recorder, _) = recorder(&fs, raw());
     let other = Recorder::create_in(&fs, Path::new("/other"), raw()).unwrap();
@@ -450,7 +450,7 @@ fn long_keys_pass_by_the_ring() {
 /// Goal: operations of an idle thread are written by other threads. Method: a batch of a thread
 /// that then waits, two seconds of operations of another thread.
 #[test]
-fn quiet_threads_are_written_by_others() {
+fn records_of_idle_threads_are_written() {
     let fs = memory();
     let (recorder, clock) = recorder(&fs, raw());
     let (said, hears) = std::sync::mpsc::channel();

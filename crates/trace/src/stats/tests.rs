@@ -179,7 +179,7 @@ fn lookups_have_a_skew_of_their_own() {
 /// Goal: a zipf law's exponent is recovered, and other distributions are not reported as zipf.
 /// Method: draws of three laws; a hot set.
 #[test]
-fn laws_are_found() {
+fn zipf_laws_are_found() {
     for theta in [0.6, 0.99, 1.3] {
         let skew =
             of(&gets(zipf(2_000, theta, 40_000, 3).into_iter()), &Options::default()).unwrap().skew.unwrap();
@@ -277,7 +277,7 @@ fn statements_are_classified() {
 
 /// Goal: an empty trace has statistics too.
 #[test]
-fn nothing_is_no_problem() {
+fn empty_trace_has_statistics() {
     let stats = of(&trace_of(true, |_| ()), &Options::default()).unwrap();
     assert_eq!((stats.records, stats.skew, stats.reuse, stats.arrival), (0, None, None, None));
 }

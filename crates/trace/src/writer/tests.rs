@@ -42,7 +42,7 @@ fn events_come_back() {
 
 /// Goal: without times events are numbered; keys in the wrong form are refused.
 #[test]
-fn orders_and_refusals() {
+fn times_are_ordered_and_bad_keys_refused() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let mut writer = Writer::create(&fs, Path::new("/a"), &header(KeyForm::Hashed, false)).unwrap();
     let error = writer.add(&put(0, b"nine byte")).unwrap_err().to_string();
@@ -76,7 +76,7 @@ fn finished_traces_are_durable() {
 
 /// Goal: a full disk is an error. Method: a quota after the first block.
 #[test]
-fn full_disks_are_told() {
+fn full_disk_is_an_error() {
     let faults = FaultFs::new(FaultOptions::seeded(1));
     faults.set_quota(Some(100_000));
     let fs: Arc<dyn Fs> = Arc::new(faults);

@@ -53,6 +53,7 @@ impl Region {
         if !KEEPS_ALLOCATIONS.contains(&kind) {
             return Ok(None);
         }
+        debug_assert!(range.start.is_multiple_of(4096) && range.start < range.end);
         let len = range.end.saturating_sub(range.start);
         loop {
             match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, range.start, len) {
@@ -86,6 +87,7 @@ impl Region {
 
     /// Returns the file offset of the start of the page that holds `offset`.
     pub(super) fn page_start(&self, offset: u64) -> u64 {
+        debug_assert!(offset >= self.range.start && offset <= self.range.end, "{offset} is not mapped");
         let page = rustix::param::page_size() as u64;
         self.range.start + (offset - self.range.start) / page * page
     }
@@ -94,6 +96,7 @@ impl Region {
     /// without changing them. A page that cannot be had is an error here, where a store would raise
     /// a signal.
     pub(super) fn populate(&self, part: Range<u64>, present: Present) -> io::Result<()> {
+        debug_assert!(part.start >= self.range.start && part.end <= self.range.end, "{part:?} is not mapped");
         let page = rustix::param::page_size();
         let from = (part.start - self.range.start) as usize / page * page;
         let to = ((part.end - self.range.start) as usize)
@@ -124,6 +127,12 @@ impl Region {
     /// Removes pages from the process's memory. They stay in the page cache, dirty ones included.
     /// `part` must begin and end on a page boundary or at the bounds of the range.
     pub(super) fn release_memory(&self, part: Range<u64>) -> io::Result<()> {
+        // Pages beside the part would be released as well.
+        assert!(part.start >= self.range.start && part.end <= self.range.end, "{part:?} is not mapped");
+        assert!(
+            part.start < part.end && part.start == self.page_start(part.start),
+            "{part:?} is not of pages"
+        );
         let len = (part.end - part.start) as usize;
         // SAFETY: the pages lie in a shared file mapping, where a later access faults the same
         // bytes in again. The only visible effect is the time that takes.

@@ -13,6 +13,8 @@ use crate::mem::tree::{Names, Node, ROOT, Tree};
 use crate::{Rng, SeededRng};
 
 const SECTOR_BYTES: u64 = 512;
+const _: () =
+    assert!(SECTOR_BYTES.is_power_of_two() && crate::mem::content::PAGE.is_multiple_of(SECTOR_BYTES));
 
 /// Which of the pending changes a crash keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,6 +108,7 @@ impl Disk {
             tree.insert(dir, Node::Dir(Arc::clone(&names)));
             durable.insert(dir, names);
         }
+        debug_assert!(tree.nodes().all(|(inode, _)| seen.contains(&inode)), "an unreachable inode is kept");
         Disk::settled(tree, durable)
     }
 
@@ -163,6 +166,7 @@ impl<'a> Draw<'a> {
             sequences.get(index).copied().unwrap_or(u64::MAX)
         });
         let weight_sum = weights.iter().sum();
+        debug_assert!(weight_sum > 0, "no fate can be drawn");
         Draw { image, options, rng, weights, weight_sum, keep_length, keep_name, cut }
     }
 
@@ -191,6 +195,7 @@ impl<'a> Draw<'a> {
             Some(false) => Fate::Lost,
             None => {
                 let mut ticket = self.rng.below(self.weight_sum);
+                debug_assert!(ticket < self.weight_sum);
                 for (fate, weight) in FATES.into_iter().zip(self.weights) {
                     if ticket < weight {
                         return fate;
@@ -240,6 +245,7 @@ impl<'a> Draw<'a> {
             }
         }
         content.trim();
+        debug_assert!(appends_intact || self.options.append_safe);
         content
     }
 
@@ -259,6 +265,7 @@ impl<'a> Draw<'a> {
         } else {
             (start, end)
         };
+        debug_assert!(from <= start && start < end && end <= to, "{start}..{end} in {from}..{to}");
         let mut old = vec![0; (to - from) as usize];
         content.peek(&mut old, from);
         let mut new = old.clone();
@@ -287,10 +294,12 @@ impl<'a> Draw<'a> {
                 old
             }
         };
+        debug_assert!(merged.len() as u64 == to - from);
         content.put(&merged, from);
     }
 
     fn byte_subset(&mut self, mut old: Vec<u8>, new: &[u8]) -> Vec<u8> {
+        debug_assert!(old.len() == new.len());
         for (old, new) in old.chunks_mut(64).zip(new.chunks(64)) {
             let mask = self.rng.next_u64();
             for (bit, (old, new)) in old.iter_mut().zip(new).enumerate() {
@@ -303,6 +312,7 @@ impl<'a> Draw<'a> {
     }
 
     fn garbage(&mut self, mut old: Vec<u8>, new: &[u8], from: u64) -> Vec<u8> {
+        debug_assert!(old.len() == new.len() && !old.is_empty());
         let to = from + old.len() as u64;
         let certain = self.rng.below(pieces(from, to, SECTOR_BYTES).count() as u64) as usize;
         for (index, piece) in pieces(from, to, SECTOR_BYTES).enumerate() {
@@ -319,6 +329,7 @@ impl<'a> Draw<'a> {
 
 /// Splits `from..to` at multiples of `unit`. The returned ranges are relative to `from`.
 fn pieces(from: u64, to: u64, unit: u64) -> impl Iterator<Item = std::ops::Range<usize>> {
+    debug_assert!(from <= to && unit > 0, "{from}..{to} in units of {unit}");
     (from / unit..to.div_ceil(unit)).map(move |index| {
         let start = (index * unit).max(from) - from;
         let end = ((index + 1) * unit).min(to) - from;

@@ -70,8 +70,19 @@ impl Disk {
         self.sequence
     }
 
+    /// Checks the order of the pending changes. Changes of names and of bytes share one sequence.
+    fn check(&self) {
+        debug_assert!(
+            self.pending_names.is_sorted_by(|a, b| a.sequence < b.sequence),
+            "names are out of order"
+        );
+        debug_assert!(self.pending_names.iter().all(|item| item.group <= item.sequence));
+        debug_assert!(self.pending_names.last().is_none_or(|last| last.sequence <= self.sequence));
+    }
+
     /// Creates an empty file whose name is pending.
     pub(super) fn create_file(&mut self, place: Place) -> u64 {
+        debug_assert!(place.target.is_none(), "{:?} exists already", place.name);
         let inode = self.tree.add_file(FileState::default());
         self.change_name(place.set(Some(inode)));
         inode
@@ -119,6 +130,8 @@ impl Disk {
     }
 
     fn push_name(&mut self, sequence: u64, group: u64, change: NameChange) {
+        debug_assert!(group <= sequence && sequence <= self.sequence, "{group} and {sequence}");
+        debug_assert!(self.pending_names.last().is_none_or(|last| last.sequence < sequence), "out of order");
         self.tree.apply(&change);
         Arc::make_mut(&mut self.pending_names).push(PendingName { sequence, group, change });
     }
@@ -156,7 +169,9 @@ impl Disk {
                 rest.push(item.clone());
             }
         }
+        debug_assert!(rest.iter().all(|item| item.change.dir != dir), "a change of directory {dir} is left");
         self.pending_names = Arc::new(rest);
+        self.check();
     }
 
     /// Simulates a failed sync of a file's bytes and length.
@@ -202,6 +217,8 @@ impl Disk {
             }
         }
         Arc::make_mut(&mut self.pending_names).retain(|item| !lost.contains(&item.entry()));
+        debug_assert!(self.pending_names.iter().all(|item| item.change.dir != dir));
+        self.check();
         if failure == SyncFailure::Lost {
             for (dir, name) in lost {
                 let target = self.durable.get(&dir).and_then(|names| names.get(&name)).copied();
@@ -211,6 +228,7 @@ impl Disk {
     }
 
     pub(super) fn write(&mut self, inode: u64, offset: u64, bytes: Arc<[u8]>) {
+        debug_assert!(!bytes.is_empty(), "a write of nothing is pending");
         let sequence = self.next_sequence();
         if let Some(file) = self.tree.file_mut(inode) {
             file.write(sequence, offset, bytes);
@@ -262,6 +280,7 @@ impl Disk {
                 todo.extend(self.durable.get(&inode).into_iter().flat_map(|names| names.values()));
             }
         }
+        debug_assert!(reached.contains(&ROOT));
         self.tree.retain(|inode| reached.contains(&inode) || open.is_open(inode));
         self.durable.retain(|dir, _| reached.contains(dir));
     }

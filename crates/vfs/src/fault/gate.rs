@@ -32,6 +32,7 @@ impl Gate {
         if self.powered_off {
             return Err(io::Error::other("the power was lost"));
         }
+        debug_assert!(self.by_kind.iter().sum::<u64>() == self.operations, "an operation is of no kind");
         let index = self.operations;
         self.operations += 1;
         let of_kind = &mut self.by_kind[operation as usize];
@@ -50,6 +51,8 @@ impl Gate {
         });
         let fault = hit.map(|rule| rule.fault);
         self.injected += u64::from(fault.is_some());
+        debug_assert!(self.injected <= self.operations);
+        debug_assert!(fault.is_none_or(|fault| fault.applies_to(operation)));
         Ok(fault)
     }
 

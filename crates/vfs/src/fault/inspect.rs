@@ -61,6 +61,7 @@ impl FaultFs {
     pub fn is_settled(&self) -> bool {
         let state = self.state();
         let disk = &state.disk;
+        debug_assert!(disk.pending_names.is_sorted_by(|a, b| a.sequence < b.sequence));
         let names_are_durable = disk.tree.nodes().all(|(inode, node)| match node {
             Node::Dir(names) => match disk.durable.get(&inode) {
                 Some(durable) => durable == names,
@@ -125,6 +126,7 @@ impl FaultFs {
         state.note(|| entry);
         let inode = state.disk.tree.lookup(path).unwrap_or(ROOT);
         let long_enough = state.disk.tree.file(inode).is_some_and(|file| file.live.len() >= needs_len);
+        debug_assert!(!long_enough || inode != ROOT, "the root directory is not a file");
         if long_enough {
             state.disk.with_file(inode, |file| file.corrupt(|content| change(content)));
         }

@@ -45,6 +45,7 @@ impl State {
             (Some(Fault::DuplicatedRead), Some(last)) => last,
             _ => (target.inode, offset),
         };
+        debug_assert!(count <= buf.len() && count as u64 <= available);
         self.last_read = Some((target.inode, offset));
         if let Some(file) = self.disk.tree.file(inode) {
             file.live.peek(&mut buf[..count], at);
@@ -68,6 +69,7 @@ impl State {
         if count == 0 || fault == Some(Fault::Lost) {
             return Ok(count);
         }
+        debug_assert!(count <= buf.len());
         let mut bytes = buf[..count].to_vec();
         let mut at = offset;
         match fault {
@@ -179,7 +181,10 @@ impl State {
         }
         match live.fitting(offset, len, self.free_pages().unwrap_or(u64::MAX)) {
             0 => Err(Errno::NOSPC.into()),
-            some => Ok(some as usize),
+            some => {
+                debug_assert!(some <= len, "{some} bytes fit of {len}");
+                Ok(some as usize)
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 //!   write 1 4096 00ff17                      handle, offset, bytes in hex ("-" for none)
 //!   sync-data 1
 //!   rename a/b a/c
-//!   crash random:17                          power loss; what follows runs on the image
+//!   crash random:17                          power loss; the rest runs on the image
 //! ```
 //!
 //! In paths, bytes that are not printable ASCII, blanks and `%` are written as `%` and two hex

@@ -1,9 +1,9 @@
 //! One file in the cache and on disk, and the pending changes in between.
 //!
 //! ```text
-//!   durable   what certainly survives
+//!   durable   the content that certainly survives
 //!      + pending[0], pending[1], ...      in the order they were made
-//!   = live    what reads show
+//!   = live    the content that reads return
 //! ```
 //!
 //! The equation fails after a sync that lost all or some of its changes and left them in the cache
@@ -49,6 +49,14 @@ impl FileState {
         FileState { live: content.clone(), durable: content, pending: Vec::new(), diverged: false }
     }
 
+    /// Checks that the changes are in the order in which they were made, and that together with
+    /// the durable content they make up the content that reads return.
+    fn check(&self) {
+        let last = self.pending.last_chunk::<2>();
+        debug_assert!(last.is_none_or(|[a, b]| a.sequence < b.sequence), "changes are out of order");
+        debug_assert!(self.diverged || !self.pending.is_empty() || self.live.len() == self.durable.len());
+    }
+
     /// Returns true when disk and cache hold the same content.
     pub(super) fn is_settled(&self) -> bool {
         self.pending.is_empty() && !self.diverged
@@ -56,18 +64,24 @@ impl FileState {
 
     pub(super) fn write(&mut self, sequence: u64, offset: u64, bytes: Arc<[u8]>) {
         let grows = offset + bytes.len() as u64 > self.live.len();
+        debug_assert!(offset.checked_add(bytes.len() as u64).is_some());
         self.live.write(&bytes, offset);
         self.pending.push(PendingData { sequence, change: DataChange::Write { offset, bytes, grows } });
+        self.check();
     }
 
     pub(super) fn set_len(&mut self, sequence: u64, len: u64) {
         self.live.set_len(len);
         self.pending.push(PendingData { sequence, change: DataChange::SetLen(len) });
+        debug_assert!(self.live.len() == len);
+        self.check();
     }
 
     pub(super) fn sync(&mut self) {
+        debug_assert!(self.pending.is_sorted_by(|a, b| a.sequence < b.sequence), "changes are out of order");
         self.durable = self.all_applied();
         self.pending.clear();
+        self.check();
     }
 
     /// Returns the content of the disk after every pending change has reached it.
@@ -99,12 +113,15 @@ impl FileState {
             }
             SyncFailure::Lost => *self = FileState::settled(self.durable.clone()),
         }
+        debug_assert!(failure == SyncFailure::Kept || self.pending.is_empty());
+        self.check();
     }
 
     /// Drops the cache: pending changes stay, and the rest is read from the disk again.
     pub(super) fn drop_cache(&mut self) {
         self.live = self.all_applied();
         self.diverged = false;
+        self.check();
     }
 
     /// Silently corrupts stored bytes, in the cache and on the disk.

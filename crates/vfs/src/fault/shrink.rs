@@ -14,6 +14,7 @@ pub fn shrink<T: Clone>(items: &[T], mut still_fails: impl FnMut(&[T]) -> bool) 
     let mut pieces = 2;
     while !items.is_empty() {
         let size = items.len().div_ceil(pieces);
+        debug_assert!(size > 0);
         let smaller = (0..items.len()).step_by(size).find_map(|start| {
             let end = (start + size).min(items.len());
             let rest = [&items[..start], &items[end..]].concat();

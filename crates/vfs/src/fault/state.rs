@@ -87,6 +87,7 @@ impl State {
         describe: impl FnOnce() -> LoggedOperation,
     ) -> io::Result<Option<Fault>> {
         let fault = self.gate.admit(operation)?;
+        debug_assert!(self.gate.operations() > 0 && !self.gate.is_powered_off());
         self.capture(self.gate.operations() - 1);
         self.note(describe);
         match operation {
@@ -124,6 +125,7 @@ impl State {
     pub(super) fn continue_log(&mut self, earlier: Option<&(Log, usize)>, image: CrashImage) {
         if let Some((log, len)) = earlier {
             let mut entries = prefix(log, *len);
+            debug_assert!(entries.len() == *len, "the log has lost entries");
             entries.push(Arc::new(LoggedOperation::Crash(image)));
             self.log = Some(Arc::new(Mutex::new(entries)));
         }
@@ -169,6 +171,9 @@ impl State {
             Some(captured) => captured.version = Some(version),
         }
         let point = self.crash_point(index);
+        debug_assert!(
+            self.captured.as_ref().and_then(|c| c.points.last()).is_none_or(|p| p.operation <= index)
+        );
         if let Some(captured) = &mut self.captured {
             captured.points.push(point);
         }
@@ -183,6 +188,7 @@ impl State {
             Found::Existing(inode) => inode,
             Found::Missing(place) => self.disk.create_file(place),
         };
+        debug_assert!(self.open.next_handle() == handle, "another file took handle {handle}");
         Ok((inode, self.open.open(inode)))
     }
 

@@ -23,6 +23,7 @@ pub fn crash_sweep(
     workload(&fs);
     let mut images = 0;
     for point in fs.take_crash_points() {
+        debug_assert!(point.operation() <= fs.operation_count());
         for (image, after) in point.images(random) {
             check(&point, image, after);
             images += 1;
@@ -48,6 +49,7 @@ pub fn fault_sweep(
         fs.inject(Rule { persistent, ..Rule::at(index, fault) });
         run(&fs, index);
         struck += u64::from(fs.injected_count() > 0);
+        debug_assert!(struck <= index + 1, "{struck} of {} runs were hit", index + 1);
         if fs.operation_count() <= index {
             break;
         }

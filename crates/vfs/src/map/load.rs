@@ -123,6 +123,7 @@ fn resident_bytes(pages: &Pages, requested: usize) -> io::Result<usize> {
     let mut done = 0;
     while done < pages.bytes {
         let count = ((pages.bytes - done) / page).min(MINCORE_PAGES);
+        debug_assert!(count > 0 && count <= states.len(), "{count} pages, {} states", states.len());
         let start = pages.start.wrapping_byte_add(done);
         // SAFETY: the range is mapped and page-aligned, and `states` has a byte for each of its
         // pages.
@@ -138,6 +139,10 @@ fn resident_bytes(pages: &Pages, requested: usize) -> io::Result<usize> {
         }
         done += count * page;
     }
+    debug_assert!(
+        done == pages.bytes && resident <= requested,
+        "{resident} of {requested} bytes are resident"
+    );
     Ok(resident)
 }
 

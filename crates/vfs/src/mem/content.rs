@@ -17,6 +17,9 @@ pub(crate) const PAGE: u64 = 4096;
 /// The limit of ext4 with 4 KiB blocks, where page numbers fit 32 bits.
 pub(crate) const MAX_FILE_BYTES: u64 = (u32::MAX as u64) * PAGE;
 
+const _: () = assert!(PAGE.is_power_of_two() && MAX_FILE_BYTES.is_multiple_of(PAGE));
+const _: () = assert!(MAX_FILE_BYTES <= i64::MAX as u64);
+
 type Page = [u8; PAGE as usize];
 
 /// The bytes of a file. Missing pages read as the shadowed file, or as zeros.
@@ -107,6 +110,7 @@ impl Content {
     fn peek_below(&self, piece: &mut [u8], at: u64) {
         let below = self.below.as_deref().unwrap_or_default();
         let below = usize::try_from(at).ok().and_then(|at| below.get(at..)).unwrap_or_default();
+        debug_assert!(!self.pages.contains_key(&(at / PAGE)), "the byte at {at} was written here");
         let (known, rest) = piece.split_at_mut(piece.len().min(below.len()));
         known.copy_from_slice(&below[..known.len()]);
         rest.fill(0);
@@ -145,6 +149,7 @@ impl Content {
             at += piece.len() as u64;
             rest = tail;
         }
+        debug_assert!(at == offset + bytes.len() as u64);
     }
 
     /// Raises the length to at least `len`.
@@ -172,11 +177,14 @@ impl Content {
         if let Some(below) = self.below.take_if(|below| below.len() as u64 > self.len) {
             self.below = Some(below.slice(0..self.len as usize));
         }
+        debug_assert!(self.below.as_ref().is_none_or(|below| below.len() as u64 <= self.len));
+        debug_assert!(self.pages.last_key_value().is_none_or(|(&page, _)| page * PAGE < self.len));
     }
 
     pub(crate) fn to_vec(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.len as usize];
-        self.read(&mut bytes, 0);
+        let count = self.read(&mut bytes, 0);
+        debug_assert!(count == bytes.len());
         bytes
     }
 
@@ -224,6 +232,7 @@ pub(crate) fn check_end(offset: u64, len: u64) -> io::Result<()> {
 }
 
 fn pages_of(offset: u64, len: u64) -> std::ops::Range<u64> {
+    debug_assert!(offset.checked_add(len).is_some(), "{len} bytes at {offset}");
     if len == 0 { 0..0 } else { offset / PAGE..(offset + len).div_ceil(PAGE) }
 }
 

@@ -33,7 +33,10 @@ impl OpenTable {
     /// Closes a handle and releases its lock. Returns true when it was the last handle of its
     /// inode.
     pub(crate) fn close(&mut self, inode: u64, handle: u64) -> bool {
+        debug_assert!(handle < self.next_handle, "handle {handle} was never opened");
+        debug_assert!(self.entries.contains_key(&inode), "inode {inode} is closed, which is not open");
         let Some(entry) = self.entries.get_mut(&inode) else { return true };
+        debug_assert!(entry.handles > 0);
         if entry.owner == Some(handle) {
             entry.owner = None;
         }
@@ -48,6 +51,7 @@ impl OpenTable {
     /// Takes the lock for `handle`, which may hold it already. Returns false when another handle
     /// holds it.
     pub(crate) fn try_lock(&mut self, inode: u64, handle: u64) -> bool {
+        debug_assert!(self.is_open(inode) && handle < self.next_handle, "a lock of a file that is not open");
         let entry = self.entries.entry(inode).or_default();
         *entry.owner.get_or_insert(handle) == handle
     }

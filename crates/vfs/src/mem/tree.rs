@@ -181,12 +181,14 @@ impl<F> Tree<F> {
     fn add(&mut self, node: Node<F>) -> u64 {
         let inode = self.next;
         self.next += 1;
-        self.nodes.insert(inode, node);
+        let before = self.nodes.insert(inode, node);
+        debug_assert!(before.is_none() && inode > ROOT, "inode {inode} was in use");
         inode
     }
 
     /// Inserts a node under the given inode number.
     pub(crate) fn insert(&mut self, inode: u64, node: Node<F>) {
+        debug_assert!(inode >= ROOT);
         self.next = self.next.max(inode + 1);
         self.nodes.insert(inode, node);
     }
@@ -202,9 +204,11 @@ impl<F> Tree<F> {
     /// Removes the inodes for which `keep` returns false.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(u64) -> bool) {
         self.nodes.retain(|&inode, _| keep(inode));
+        debug_assert!(self.is_dir(ROOT), "the root is gone");
     }
 
     pub(crate) fn forget(&mut self, inode: u64) {
+        debug_assert!(inode != ROOT && !self.is_named(inode), "inode {inode} is freed, which has a name");
         self.nodes.remove(&inode);
     }
 
@@ -218,6 +222,7 @@ impl<F> Tree<F> {
 
     /// Applies a change. Does nothing if the directory no longer exists.
     pub(crate) fn apply(&mut self, change: &NameChange) {
+        debug_assert!(change.target.is_none_or(|target| target < self.next), "{change:?} names no inode");
         if let Some(Node::Dir(names)) = self.nodes.get_mut(&change.dir) {
             let names = Arc::make_mut(names);
             match change.target {
@@ -285,6 +290,7 @@ impl<F> Tree<F> {
                 _ => {}
             }
         }
+        debug_assert!(source != ROOT, "the root has no name");
         Ok(Some((to_place.set(Some(source)), from_place.set(None))))
     }
 

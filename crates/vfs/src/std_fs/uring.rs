@@ -13,6 +13,7 @@ use io_uring::{IoUring, opcode, squeue, types};
 
 /// Maximum number of requests in flight.
 const DEPTH: u32 = 64;
+const _: () = assert!(DEPTH.is_power_of_two());
 
 /// Set when the kernel refuses rings, so that no thread tries again.
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
@@ -80,6 +81,10 @@ unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
                 }
                 begun += 1;
             }
+            debug_assert!(
+                ended < begun && begun - ended <= DEPTH as usize,
+                "{ended} of {begun} are complete"
+            );
             // Even after a failure, every entry that the kernel has taken must complete before this
             // returns, because the kernel writes to the caller's memory. Interrupted and busy calls
             // are repeated.
@@ -93,12 +98,19 @@ unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
                 return None;
             }
             for completion in ring.completion() {
+                debug_assert!(
+                    (completion.user_data() as usize) < begun,
+                    "a request completes that was not made"
+                );
                 if let Some(result) = results.get_mut(completion.user_data() as usize) {
+                    debug_assert!(result.is_none(), "request {} completes twice", completion.user_data());
                     *result = Some(completion.result());
                     ended += 1;
                 }
             }
         }
+        // The kernel no longer uses the caller's memory.
+        assert!(ended == begun && results.iter().all(Option::is_some), "{ended} of {begun} are complete");
         Some(results.into_iter().map(|result| of_kernel(result.unwrap_or(-libc::EIO))).collect())
     });
     run.ok().flatten()

@@ -55,6 +55,8 @@ impl<T> Current<T> {
     pub fn store(&self, value: Arc<T>) {
         let _alone = lock(&self.replacing);
         let address = Arc::as_ptr(&value).cast_mut();
+        // Between two replacements, the address is that of the value.
+        debug_assert!(self.is(&self.value.load_full()), "the address is that of another value");
         self.value.store(value);
         // ORDER: the address is stored after the value. A thread that sees the new address also
         // finds the new value. A thread that sees the old address is ordered before the

@@ -41,7 +41,8 @@ impl Futex {
         // before it reads the count.
         self.sleepers.fetch_add(1, SeqCst);
         self.waiters.wait(&self.word, seen);
-        self.sleepers.fetch_sub(1, SeqCst);
+        let before = self.sleepers.fetch_sub(1, SeqCst);
+        debug_assert!(before != 0, "more threads wake up than have gone to sleep");
     }
 
     /// Wakes one sleeper. Costs a system call, or nothing when no thread sleeps.

@@ -62,6 +62,7 @@ impl Headers {
                 HeaderPage::Unused => {}
             }
         }
+        debug_assert!(headers.sound.is_sorted_by(|a, b| a.header.number < b.header.number));
         Ok(headers)
     }
 
@@ -102,6 +103,7 @@ impl Headers {
             let what =
                 format!("segment {} before it is needed, but {state}: {}", gap.segment(), path.display());
             // The segments between it and this piece were abandoned by an earlier recovery.
+            debug_assert!(gap.segment() < below, "segment {} does not precede {below}", gap.segment());
             below = gap.segment();
             match mode {
                 Mode::Salvage => {
@@ -171,6 +173,10 @@ impl Headers {
             }
         };
         links.reverse();
+        debug_assert!(links.windows(2).all(|pair| {
+            let before = pair[1].header.previous;
+            before.is_some_and(|p| p.salt == pair[0].header.salt && p.end.segment() == pair[0].header.number)
+        }));
         (links, gap)
     }
 
@@ -189,6 +195,7 @@ impl Headers {
             }
         }
         self.sound.retain(|link| link.header.log_id == id);
+        debug_assert!(mode == Mode::Salvage || damage.is_empty());
         Ok(damage)
     }
 
@@ -241,7 +248,10 @@ pub(super) fn proof_after(
         };
         match found {
             Some(found) if found.head.synced > synced => return Ok(Some(describe_proof(&link.path, &found))),
-            Some(found) => offset = found.end,
+            Some(found) => {
+                debug_assert!(found.end > offset, "the search for proof stays at {offset}");
+                offset = found.end;
+            }
             None => return Ok(None),
         }
     }

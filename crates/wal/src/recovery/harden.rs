@@ -18,9 +18,10 @@ use cairn_vfs::{Advice, AtomicFile, File, Fs, OpenOptions, Operation};
 
 use super::reader::{Item, SegmentReader};
 use crate::Result;
-use crate::format::{HEADER_BYTES, Header, Seed};
+use crate::format::{HEADER_BYTES, Header, MAX_SEGMENT_BYTES, Seed};
 
 const PIECE_BYTES: usize = 1 << 20;
+const _: () = assert!(PIECE_BYTES >= HEADER_BYTES as usize);
 
 /// The required content of a copy of a segment.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ pub(super) fn harden(fs: &Arc<dyn Fs>, path: &Path, end: u32, expected: &Expecte
 fn in_place(fs: &Arc<dyn Fs>, path: &Path, expected: &Expected) -> Result<()> {
     let file: Arc<dyn File> = Arc::from(fs.open(path, OpenOptions::write())?);
     file.sync_data()?;
-    file.advise(0, 0, Advice::DontNeed);
+    file.advise(0, u64::from(MAX_SEGMENT_BYTES), Advice::DontNeed);
     expected.check(&file, path)
 }
 
@@ -86,6 +87,7 @@ impl Expected {
         let Range { start, end } = self.records;
         let mut reader = SegmentReader::from_file(Arc::clone(copy), path.to_owned(), PIECE_BYTES)?;
         let reached = unbroken(&mut reader, self.header.seed(), start, end)?;
+        debug_assert!(reached >= start, "the records end at {reached}, before {start}");
         if reached >= end {
             return Ok(());
         }

@@ -7,7 +7,8 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::{Advice, File, Fs, OpenOptions};
 
 use crate::format::{
-    Decoded, HEAD_BYTES, HEADER_BYTES, HEADER_COPIES, Head, Header, Seed, VERSION, record_bytes,
+    Decoded, HEAD_BYTES, HEADER_BYTES, HEADER_COPIES, Head, Header, OLDEST_VERSION, RECORD_ALIGNMENT, Seed,
+    VERSION, record_bytes,
 };
 use crate::{Error, Result};
 
@@ -92,7 +93,7 @@ impl SegmentReader {
             return Err(Error::Unsupported {
                 file: self.path.clone(),
                 what: format!(
-                    "it has version {version} of the format, supported are versions up to {VERSION}"
+                    "it has version {version} of the format; this build reads versions {OLDEST_VERSION} to {VERSION}"
                 ),
             });
         }
@@ -117,6 +118,7 @@ impl SegmentReader {
         if (limit.saturating_sub(offset) as usize) < HEAD_BYTES {
             return Ok(Item::Nothing);
         }
+        debug_assert!(offset.is_multiple_of(RECORD_ALIGNMENT), "no record begins at {offset}");
         let Some(bytes) = self.bytes(offset, HEAD_BYTES)?.first_chunk().copied() else {
             return Ok(Item::Nothing);
         };
@@ -129,6 +131,7 @@ impl SegmentReader {
             return Ok(Item::Damaged);
         }
         let found = Found { head, start: offset, end: end as u32 };
+        debug_assert!(found.end > offset && found.end.is_multiple_of(RECORD_ALIGNMENT) && found.end <= limit);
         let payload = self.payload(&found)?;
         Ok(if head.matches(seed, offset, &bytes, payload) { Item::Record(found) } else { Item::Damaged })
     }
@@ -160,6 +163,7 @@ impl SegmentReader {
                 offset += (window - HEAD_BYTES + 8) as u32 / 8 * 8;
                 continue;
             };
+            debug_assert!(at >= offset && at < limit, "a head at {at}, searched from {offset} to {limit}");
             if let Item::Record(found) = self.item(seed, at, limit)? {
                 return Ok(Some(found));
             }
@@ -199,6 +203,7 @@ impl SegmentReader {
                 0
             }
         };
+        debug_assert!(skip + len <= window.bytes.len(), "{len} bytes at {skip} of {}", window.bytes.len());
         Ok(window.bytes.get(skip..skip + len).unwrap_or_default())
     }
 }
@@ -225,6 +230,7 @@ fn check_number(header: Header, number: u32, damaged: Option<usize>) -> HeaderPa
 /// Returns the first offset in `bytes`, which begin at offset `start`, of a plausible record head
 /// whose record ends by `limit`, and the length of its payload.
 fn find_head(bytes: &[u8], seed: Seed, start: u32, limit: u32) -> Option<(u32, u32)> {
+    debug_assert!(start.is_multiple_of(RECORD_ALIGNMENT), "no record begins at {start}");
     for (index, words) in bytes.windows(HEAD_BYTES).step_by(8).enumerate() {
         let Some(words) = words.first_chunk::<HEAD_BYTES>() else { break };
         // Most of the searched bytes are zeros.

@@ -9,11 +9,12 @@ use fjall::config::{
 };
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 
-use crate::engine::{Settings, settings};
-use crate::error::{Error, Result};
-use crate::suite_kv::quiet::{QUIET, wait_until_quiet};
-use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
-use crate::workload::Durability;
+use crate::core::error::{Error, Result};
+use crate::core::quiet::{QUIET, wait_until_quiet};
+use crate::core::settings::{Settings, settings};
+use crate::core::workload::Durability;
+use crate::stores::guarantee::Guarantee;
+use crate::stores::kv::{KvBatch, KvDb, KvSession, KvSettings, KvStore};
 
 /// Name of the store.
 pub const NAME: &str = "fjall";

@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 
-use crate::engine::{Settings, settings};
-use crate::error::{Error, Result};
-use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
-use crate::workload::Durability;
+use crate::core::error::{Error, Result};
+use crate::core::settings::{Settings, settings};
+use crate::core::workload::Durability;
+use crate::stores::guarantee::Guarantee;
+use crate::stores::kv::{KvBatch, KvDb, KvSession, KvSettings, KvStore};
 
 /// Name of the store.
 pub const NAME: &str = "lmdb";

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::engine::{Settings, settings};
-use crate::error::{Error, Result};
-use crate::peers::sqlite_wal::{self, Lent, WalFile};
-use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
-use crate::workload::Durability;
+use crate::core::error::{Error, Result};
+use crate::core::settings::{Settings, settings};
+use crate::core::workload::Durability;
+use crate::peers::sqlite_wal::{self, LentConnection, WalFile};
+use crate::stores::guarantee::Guarantee;
+use crate::stores::kv::{KvBatch, KvDb, KvSession, KvSettings, KvStore};
 
 /// Name of the store.
 pub const NAME: &str = "sqlite";
@@ -87,7 +88,7 @@ impl KvDb for Open {
 
 struct Session<'a> {
     open: &'a Open,
-    connection: Lent<'a>,
+    connection: LentConnection<'a>,
 }
 
 impl KvSession for Session<'_> {

@@ -3,12 +3,14 @@
 
 use std::path::PathBuf;
 
+use crate::core::process::Stop;
+use crate::core::progress::Silent;
+use crate::core::results::Run;
+use crate::core::workload::Durability;
 use crate::peers::{kv, leveldb, rocksdb};
-use crate::process::Stop;
-use crate::results::Run;
-use crate::suite_hash::Silent;
-use crate::suite_kv::{KvCatalog, KvSettings, KvStore, Mode, Options, run_with};
-use crate::workload::Durability;
+use crate::stores::catalog::Selection;
+use crate::stores::kv::{KvSettings, KvStore};
+use crate::suites::kv::{Mode, Options, run_with};
 
 fn options(words: &str, durability: Durability) -> Options {
     Options {
@@ -44,9 +46,9 @@ fn work_dir() -> PathBuf {
 fn check(store: impl KvStore + 'static) {
     let name = store.name().to_owned();
     let stores: [Box<dyn KvStore>; 1] = [Box::new(store)];
-    let catalog = KvCatalog { stores: stores.into(), skipped: Vec::new() };
+    let selection = Selection { stores: stores.into(), skipped: Vec::new() };
     let run =
-        run_with(&options("dkv,sync-writers", Durability::Buffered), catalog, &Silent, &Stop::default());
+        run_with(&options("dkv,sync-writers", Durability::Buffered), selection, &Silent, &Stop::default());
     measured_all(
         &run.unwrap(),
         &name,
@@ -57,11 +59,11 @@ fn check(store: impl KvStore + 'static) {
 fn check_more(store: impl KvStore + 'static) {
     let name = store.name().to_owned();
     let stores: [Box<dyn KvStore>; 1] = [Box::new(store)];
-    let catalog = KvCatalog { stores: stores.into(), skipped: Vec::new() };
+    let selection = Selection { stores: stores.into(), skipped: Vec::new() };
     let words = "ycsb-a,ycsb-d,ycsb-e,ycsb-f,db_bench,overwrite-long,larger-than-cache";
     let mut options = options(words, Durability::Memory);
     options.value_bytes = Some(200);
-    let run = run_with(&options, catalog, &Silent, &Stop::default());
+    let run = run_with(&options, selection, &Silent, &Stop::default());
     measured_all(
         &run.unwrap(),
         &name,

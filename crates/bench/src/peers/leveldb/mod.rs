@@ -4,18 +4,20 @@
 mod ffi;
 
 use std::env;
-use std::ffi::{CString, OsString, c_char};
+use std::ffi::{CString, OsString};
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use self::ffi::{Api, Opaque};
-use crate::engine::{Settings, settings};
-use crate::error::{Error, Result};
-use crate::suite_kv::quiet::{QUIET, wait_until_quiet};
-use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
-use crate::workload::Durability;
+use crate::core::error::{Error, Result};
+use crate::core::quiet::{QUIET, wait_until_quiet};
+use crate::core::settings::{Settings, settings};
+use crate::core::workload::Durability;
+use crate::peers::c_kv::{Calls, Handle, bytes, calls};
+use crate::stores::guarantee::Guarantee;
+use crate::stores::kv::{KvBatch, KvDb, KvSession, KvSettings, KvStore};
 
 /// Name of the store.
 pub const NAME: &str = "leveldb";
@@ -131,13 +133,15 @@ impl KvStore for LevelDb {
             (read, write)
         };
         let opened = api.check(error);
-        let open = Open { api, db, options, cache, filter, read, write };
+        let calls = calls!(api, NAME);
+        let open = Open { api, calls, db, options, cache, filter, read, write };
         opened.map(|()| Box::new(open) as Box<dyn KvDb>)
     }
 }
 
 struct Open {
     api: Arc<Api>,
+    calls: Calls,
     /// Null if opening failed.
     db: Opaque,
     options: Opaque,
@@ -180,9 +184,9 @@ impl Open {
 
 impl KvDb for Open {
     fn session(&self) -> Result<Box<dyn KvSession + '_>> {
-        // SAFETY: a constructor; freed when the session is dropped.
-        let batch = unsafe { (self.api.writebatch_create)() };
-        Ok(Box::new(Session { open: self, batch }))
+        // SAFETY: live objects, which outlive the session, because it borrows the store.
+        let handle = unsafe { Handle::new(&self.calls, self.db, (self.read, self.write)) };
+        Ok(Box::new(Session { open: self, handle }))
     }
 
     fn flush(&self) -> Result<()> {
@@ -212,58 +216,24 @@ impl KvDb for Open {
 
 struct Session<'a> {
     open: &'a Open,
-    batch: Opaque,
-}
-
-impl Drop for Session<'_> {
-    fn drop(&mut self) {
-        // SAFETY: made with the session, freed once.
-        unsafe { (self.open.api.writebatch_destroy)(self.batch) };
-    }
-}
-
-/// Borrows bytes of a C library as a slice.
-///
-/// # Safety
-/// `start` must point to `len` bytes that live as long as the result is used, or `len` must be 0.
-#[inline]
-unsafe fn bytes<'a>(start: *const c_char, len: usize) -> &'a [u8] {
-    if len == 0 {
-        return &[];
-    }
-    // SAFETY: guaranteed by the caller.
-    unsafe { std::slice::from_raw_parts(start.cast(), len) }
+    handle: Handle<'a>,
 }
 
 impl KvSession for Session<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let Open { api, db, write, .. } = self.open;
-        let mut error = ptr::null_mut();
-        // SAFETY: an open store, its options, bytes of these lengths, an out-pointer for the error.
-        unsafe {
-            let (key_start, value_start) = (key.as_ptr().cast(), value.as_ptr().cast());
-            (api.put)(*db, *write, key_start, key.len(), value_start, value.len(), &mut error);
-        }
-        api.check(error)
+        self.handle.put(key, value)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
-        let Open { api, db, write, .. } = self.open;
-        let mut error = ptr::null_mut();
-        // SAFETY: as in `put`.
-        unsafe { (api.delete)(*db, *write, key.as_ptr().cast(), key.len(), &mut error) };
-        api.check(error)
+        self.handle.delete(key)
     }
 
     fn write_batch(&mut self, fill: &mut dyn FnMut(&mut dyn KvBatch) -> Result<()>) -> Result<()> {
-        let Open { api, db, write, .. } = self.open;
-        // SAFETY: the session's own batch.
-        unsafe { (api.writebatch_clear)(self.batch) };
-        fill(&mut Filling { api, batch: self.batch })?;
-        let mut error = ptr::null_mut();
-        // SAFETY: an open store, its options, a live batch, an out-pointer for the error.
-        unsafe { (api.write)(*db, *write, self.batch, &mut error) };
-        api.check(error)
+        self.handle.write_batch(fill)
+    }
+
+    fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        self.handle.scan(from, visit)
     }
 
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
@@ -281,51 +251,5 @@ impl KvSession for Session<'_> {
             (api.free)(value.cast());
         }
         Ok(true)
-    }
-
-    fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
-        let Open { api, db, read, .. } = self.open;
-        // SAFETY: an open store and its options; the iterator is destroyed below, and its key and
-        // value are used before its next step.
-        let error = unsafe {
-            let iterator = (api.create_iterator)(*db, *read);
-            (api.iter_seek)(iterator, from.as_ptr().cast(), from.len());
-            while (api.iter_valid)(iterator) != 0 {
-                let (mut key_len, mut value_len) = (0, 0);
-                let key = (api.iter_key)(iterator, &mut key_len);
-                let value = (api.iter_value)(iterator, &mut value_len);
-                if !visit(bytes(key, key_len), bytes(value, value_len)) {
-                    break;
-                }
-                (api.iter_next)(iterator);
-            }
-            let mut error = ptr::null_mut();
-            (api.iter_get_error)(iterator, &mut error);
-            (api.iter_destroy)(iterator);
-            error
-        };
-        api.check(error)
-    }
-}
-
-struct Filling<'a> {
-    api: &'a Api,
-    batch: Opaque,
-}
-
-impl KvBatch for Filling<'_> {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        // SAFETY: a live batch, bytes of these lengths, which it copies.
-        unsafe {
-            let (key_start, value_start) = (key.as_ptr().cast(), value.as_ptr().cast());
-            (self.api.writebatch_put)(self.batch, key_start, key.len(), value_start, value.len());
-        }
-        Ok(())
-    }
-
-    fn delete(&mut self, key: &[u8]) -> Result<()> {
-        // SAFETY: as above.
-        unsafe { (self.api.writebatch_delete)(self.batch, key.as_ptr().cast(), key.len()) };
-        Ok(())
     }
 }

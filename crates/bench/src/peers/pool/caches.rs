@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cairn_vfs::{File, OpenOptions};
 
-use crate::engine::{Settings, settings};
-use crate::error::{Error, Result};
-use crate::suite_pool::buffer::Buffer;
-use crate::suite_pool::pages::{STAMP_AT, word};
-use crate::suite_pool::store::{chained, each};
-use crate::suite_pool::{Access, PageStore, Pages, Session, Setup};
+use crate::core::error::{Error, Result};
+use crate::core::settings::{Settings, settings};
+use crate::stores::page_buffer::Buffer;
+use crate::stores::page_file::{STAMP_AT, word};
+use crate::stores::pages::{Access, PageStore, Pages, Session, Setup, chained, each};
 
 /// Name of quick_cache.
 pub const QUICK_CACHE: &str = "quick_cache";

@@ -9,12 +9,11 @@ use cairn_vfs::sync::lock;
 use cairn_vfs::{Fs, OpenOptions as FileOptions, StdFs};
 use rusqlite::{Connection, OpenFlags, ffi};
 
-use crate::engine::{Settings, settings};
-use crate::error::{Error, Result};
-use crate::suite_pool::buffer::Buffer;
-use crate::suite_pool::pages::{STAMP_AT, word};
-use crate::suite_pool::store::each;
-use crate::suite_pool::{Access, PageStore, Pages, Session, Setup};
+use crate::core::error::{Error, Result};
+use crate::core::settings::{Settings, settings};
+use crate::stores::page_buffer::Buffer;
+use crate::stores::page_file::{STAMP_AT, word};
+use crate::stores::pages::{Access, PageStore, Pages, Session, Setup, each};
 
 /// Name of the contender.
 pub const NAME: &str = "sqlite";

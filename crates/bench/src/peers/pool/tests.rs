@@ -1,12 +1,11 @@
 //! Runs every installed peer over small files, verifying that its hits match its capacity.
 
+use crate::core::scratch::Scratch;
 use crate::peers::pool::caches::Cache;
 use crate::peers::pool::sqlite::SqlitePages;
 use crate::peers::rocksdb::{library_path, pool::RocksDbPages};
-use crate::scratch::Scratch;
-use crate::suite_pool::pages::PageFile;
-use crate::suite_pool::store::expected;
-use crate::suite_pool::{Access, PageStore, Setup};
+use crate::stores::page_file::PageFile;
+use crate::stores::pages::{Access, PageStore, Setup, expected};
 
 /// Returns the misses of ten rounds over the pages, after one round that loads them.
 fn misses(store: &dyn PageStore, file: &PageFile, frames: usize, pages: u32) -> u64 {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::fail;
 use super::ffi::{Api, Opaque};
-use crate::error::Result;
+use crate::core::error::Result;
 
 fn c_path(path: &Path) -> Result<CString> {
     CString::new(path.as_os_str().as_encoded_bytes()).map_err(fail)

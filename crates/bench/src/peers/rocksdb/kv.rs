@@ -12,10 +12,12 @@ use cairn_vfs::{Clock, SystemClock};
 
 use super::ffi::{Api, Opaque};
 use super::{NAME, RocksDb, fail};
-use crate::engine::{Settings, settings};
-use crate::error::Result;
-use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
-use crate::workload::Durability;
+use crate::core::error::Result;
+use crate::core::settings::{Settings, settings};
+use crate::core::workload::Durability;
+use crate::peers::c_kv::{Calls, Handle, bytes, calls};
+use crate::stores::guarantee::Guarantee;
+use crate::stores::kv::{KvBatch, KvDb, KvSession, KvSettings, KvStore};
 
 /// Interval between checks of background work.
 const POLL: Duration = Duration::from_millis(2);
@@ -146,7 +148,7 @@ impl KvStore for RocksDbKv {
             (api.writeoptions_set_sync)(write, u8::from(settings.durability == Durability::Sync));
             (api.writeoptions_disable_WAL)(write, i32::from(settings.durability == Durability::Memory));
             let column_family = (api.get_default_column_family_handle)(db);
-            Open { api, db, column_family, read, write }
+            Open { calls: calls!(api, NAME), api, db, column_family, read, write }
         };
         Ok(Box::new(open))
     }
@@ -154,6 +156,7 @@ impl KvStore for RocksDbKv {
 
 struct Open {
     api: Arc<Api>,
+    calls: Calls,
     db: Opaque,
     column_family: Opaque,
     read: Opaque,
@@ -199,9 +202,9 @@ impl Open {
 
 impl KvDb for Open {
     fn session(&self) -> Result<Box<dyn KvSession + '_>> {
-        // SAFETY: a constructor; freed when the session is dropped.
-        let batch = unsafe { (self.api.writebatch_create)() };
-        Ok(Box::new(Session { open: self, batch, many: super::Batch::default() }))
+        // SAFETY: live objects, which outlive the session, because it borrows the store.
+        let handle = unsafe { Handle::new(&self.calls, self.db, (self.read, self.write)) };
+        Ok(Box::new(Session { open: self, handle, many: super::Batch::default() }))
     }
 
     fn flush(&self) -> Result<()> {
@@ -264,46 +267,25 @@ impl KvDb for Open {
 
 struct Session<'a> {
     open: &'a Open,
-    batch: Opaque,
+    handle: Handle<'a>,
     many: super::Batch,
-}
-
-impl Drop for Session<'_> {
-    fn drop(&mut self) {
-        // SAFETY: made with the session, freed once.
-        unsafe { (self.open.api.writebatch_destroy)(self.batch) };
-    }
 }
 
 impl KvSession for Session<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let Open { api, db, write, .. } = self.open;
-        let mut error = ptr::null_mut();
-        // SAFETY: an open store, its options, bytes of these lengths, an out-pointer for the error.
-        unsafe {
-            let (key_start, value_start) = (key.as_ptr().cast(), value.as_ptr().cast());
-            (api.put)(*db, *write, key_start, key.len(), value_start, value.len(), &mut error);
-        }
-        api.check(error)
+        self.handle.put(key, value)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
-        let Open { api, db, write, .. } = self.open;
-        let mut error = ptr::null_mut();
-        // SAFETY: an open store, its options, bytes of this length, an out-pointer for the error.
-        unsafe { (api.delete)(*db, *write, key.as_ptr().cast(), key.len(), &mut error) };
-        api.check(error)
+        self.handle.delete(key)
     }
 
     fn write_batch(&mut self, fill: &mut dyn FnMut(&mut dyn KvBatch) -> Result<()>) -> Result<()> {
-        let Open { api, db, write, .. } = self.open;
-        // SAFETY: the session's own batch.
-        unsafe { (api.writebatch_clear)(self.batch) };
-        fill(&mut Filling { api, batch: self.batch })?;
-        let mut error = ptr::null_mut();
-        // SAFETY: an open store, its options, a live batch, an out-pointer for the error.
-        unsafe { (api.write)(*db, *write, self.batch, &mut error) };
-        api.check(error)
+        self.handle.write_batch(fill)
+    }
+
+    fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        self.handle.scan(from, visit)
     }
 
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
@@ -351,30 +333,6 @@ impl KvSession for Session<'_> {
         }
         outcome
     }
-
-    fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
-        let Open { api, db, read, .. } = self.open;
-        // SAFETY: an open store and its options; the iterator is destroyed below, and its key and
-        // value are used before its next step.
-        let error = unsafe {
-            let iterator = (api.create_iterator)(*db, *read);
-            (api.iter_seek)(iterator, from.as_ptr().cast(), from.len());
-            while (api.iter_valid)(iterator) != 0 {
-                let (mut key_len, mut value_len) = (0, 0);
-                let key = (api.iter_key)(iterator, &mut key_len);
-                let value = (api.iter_value)(iterator, &mut value_len);
-                if !visit(bytes(key, key_len), bytes(value, value_len)) {
-                    break;
-                }
-                (api.iter_next)(iterator);
-            }
-            let mut error = ptr::null_mut();
-            (api.iter_get_error)(iterator, &mut error);
-            (api.iter_destroy)(iterator);
-            error
-        };
-        api.check(error)
-    }
 }
 
 /// Passes a value to `visit` and releases it.
@@ -389,40 +347,5 @@ unsafe fn visit_slice(api: &Api, slice: Opaque, visit: impl FnOnce(&[u8])) {
         let start = (api.pinnableslice_value)(slice, &mut len);
         visit(bytes(start, len));
         (api.pinnableslice_destroy)(slice);
-    }
-}
-
-/// Borrows bytes of a C library as a slice.
-///
-/// # Safety
-/// `start` must point to `len` bytes that live as long as the result is used, or `len` must be 0.
-#[inline]
-unsafe fn bytes<'a>(start: *const std::ffi::c_char, len: usize) -> &'a [u8] {
-    if len == 0 {
-        return &[];
-    }
-    // SAFETY: guaranteed by the caller.
-    unsafe { std::slice::from_raw_parts(start.cast(), len) }
-}
-
-struct Filling<'a> {
-    api: &'a Api,
-    batch: Opaque,
-}
-
-impl KvBatch for Filling<'_> {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        // SAFETY: a live batch, bytes of these lengths, which it copies.
-        unsafe {
-            let (key_start, value_start) = (key.as_ptr().cast(), value.as_ptr().cast());
-            (self.api.writebatch_put)(self.batch, key_start, key.len(), value_start, value.len());
-        }
-        Ok(())
-    }
-
-    fn delete(&mut self, key: &[u8]) -> Result<()> {
-        // SAFETY: as above.
-        unsafe { (self.api.writebatch_delete)(self.batch, key.as_ptr().cast(), key.len()) };
-        Ok(())
     }
 }

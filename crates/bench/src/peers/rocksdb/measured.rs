@@ -15,8 +15,8 @@ use cairn_vfs::{Clock, Fs, StdFs, SystemClock};
 use super::ffi::Opaque;
 use super::measured_ffi::Api;
 use super::{fail, library_path, version_of};
-use crate::error::Result;
-use crate::suite_sim::{Level, MeasuredStore, Totals};
+use crate::core::error::Result;
+use crate::stores::measured::{Level, MeasuredLibrary, MeasuredStore, Totals};
 
 /// Interval between checks of background work.
 const POLL: Duration = Duration::from_micros(500);
@@ -72,10 +72,10 @@ impl Library {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
 
-    /// Creates a store with the options of `config`. If `fills`, memtables are flushed when they
-    /// are full, else only on request. If `logs`, the write-ahead log is written.
-    pub fn open(&self, dir: &Path, config: &Config, fills: bool, logs: bool) -> Result<RocksDbMeasured> {
+impl MeasuredLibrary for Library {
+    fn open(&self, dir: &Path, config: &Config, fills: bool, logs: bool) -> Result<Box<dyn MeasuredStore>> {
         let mut text = rocksdb_string(&config.options).map_err(fail)?;
         if !fills {
             text += "write_buffer_size=1073741824;max_write_buffer_number=4;";
@@ -108,7 +108,7 @@ impl Library {
             let (read, write) = ((api.readoptions_create)(), (api.writeoptions_create)());
             (api.writeoptions_disable_WAL)(write, i32::from(!logs));
             let version = version_of(dir)?.unwrap_or_else(|| "of unknown version".to_owned());
-            Ok(RocksDbMeasured { api, db, options, read, write, version })
+            Ok(Box::new(RocksDbMeasured { api, db, options, read, write, version }))
         }
     }
 }

@@ -19,13 +19,13 @@ use cairn_vfs::{Fs, OpenOptions as FileOptions, StdFs};
 
 use self::ffi::Api;
 use self::handles::{Batch, Cache, Db, OpenOptions, TableWriter};
-use crate::engine::lookups::{Lookups, in_batches};
-use crate::engine::{
-    Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, data_files, settings,
-};
-use crate::error::{Error, Result};
-use crate::scratch::Scratch;
-use crate::workload::{Dataset, KeyBatch};
+use crate::core::data_files::data_files;
+use crate::core::error::{Error, Result};
+use crate::core::scratch::Scratch;
+use crate::core::settings::{Settings, settings};
+use crate::core::workload::{Dataset, KeyBatch};
+use crate::stores::lookups::{Lookups, in_batches};
+use crate::stores::{Built, Compression, ConstantReader, ConstantStore, Session, Variant};
 
 /// Name of the store.
 pub const NAME: &str = "rocksdb";
@@ -45,7 +45,7 @@ fn fail(error: impl std::fmt::Display) -> Error {
 pub fn library_path() -> PathBuf {
     match env::var_os("CAIRN_ROCKSDB_LIB") {
         Some(path) => path.into(),
-        None => crate::cache_dir().join("lib/librocksdb.so"),
+        None => crate::core::cache::cache_dir().join("lib/librocksdb.so"),
     }
 }
 
@@ -138,7 +138,7 @@ impl ConstantStore for RocksDb {
         let common = [("open", "for read only"), ("max_open_files", "-1"), ("lookup", "pinned")];
         let variant = |name: &str, pairs: [(&str, &str); 3]| {
             let mut settings = settings(common);
-            settings.extend(crate::engine::settings(pairs));
+            settings.extend(crate::core::settings::settings(pairs));
             Variant { batched: true, ..Variant::new(name, settings) }
         };
         vec![

@@ -8,12 +8,12 @@ use cairn_vfs::{Fs, OpenOptions as FileOptions, StdFs};
 use super::ffi::Api;
 use super::handles::{BlockReads, Cache, Db, OpenOptions, TableWriter};
 use super::{NAME, RocksDb};
-use crate::engine::{Compression, Settings, settings};
-use crate::error::Result;
-use crate::suite_pool::buffer::Buffer;
-use crate::suite_pool::pages::{STAMP_AT, word};
-use crate::suite_pool::store::each;
-use crate::suite_pool::{Access, PageStore, Pages, Session, Setup};
+use crate::core::error::Result;
+use crate::core::settings::{Settings, settings};
+use crate::stores::Compression;
+use crate::stores::page_buffer::Buffer;
+use crate::stores::page_file::{STAMP_AT, word};
+use crate::stores::pages::{Access, PageStore, Pages, Session, Setup, each};
 
 /// Bytes of a page that the record leaves free, so that its block is not longer than a page.
 const SPARED: usize = 64;
@@ -112,7 +112,7 @@ impl RocksDbPages {
         }
         // RocksDB drops a table that it writes from the kernel's page cache. Reading the table
         // restores it, because the files of all other contenders are cached.
-        for path in crate::engine::data_files(dir)? {
+        for path in crate::core::data_files::data_files(dir)? {
             let file = StdFs::new().open(&path, FileOptions::read())?;
             let (len, mut at) = (file.len()?, 0);
             while at < len {

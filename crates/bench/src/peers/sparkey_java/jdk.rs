@@ -6,22 +6,10 @@ use std::path::{Path, PathBuf};
 
 use cairn_vfs::{Fs, StdFs};
 
+use crate::stores::java::Jdk;
+
 /// Directory in which distributions install their JVMs.
 const JVM_DIR: &str = "/usr/lib/jvm";
-
-/// An installation that can run the jar.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Jdk {
-    /// Path of its `java`.
-    pub launcher: PathBuf,
-    /// Major version: 8, 17, 25, …
-    pub major: u32,
-    /// Name and full version of the virtual machine.
-    pub description: String,
-    /// Label in the names of contenders: the major version, or the full one if several
-    /// installations have the same major version.
-    pub label: String,
-}
 
 impl Jdk {
     /// Parses the version line of the jar: `sparkey 3.2.5, jmh 1.37, OpenJDK 64-Bit Server VM

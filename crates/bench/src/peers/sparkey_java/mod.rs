@@ -4,7 +4,6 @@
 //! readers open only uncompressed files. `testing/java/README.md` describes the Java program and
 //! its file formats.
 
-mod frames;
 mod jdk;
 
 use std::env;
@@ -14,75 +13,17 @@ use std::process::Command;
 use cairn_vfs::{Clock, Fs, OpenOptions, StdFs, SystemClock};
 use serde::Deserialize;
 
-pub use self::frames::{write_keys, write_records};
-pub use self::jdk::{Jdk, installed};
-use crate::digest::Outline;
-use crate::engine::{Compression, Settings, settings};
-use crate::error::{Error, Result};
-use crate::process::{self, Stop};
-use crate::runner::job::BuildOutcome;
+use self::jdk::installed;
+use crate::core::digest::Outline;
+use crate::core::error::{Error, Result};
+use crate::core::process::{self, Stop};
+use crate::core::settings::{Settings, settings};
+use crate::stores::cairn_sparkey::BLOCK_BYTES;
+use crate::stores::java::{Construction, JavaChoice, JavaLibrary, JavaReader, JavaRun, Jdk};
+use crate::stores::{BuildOutcome, Compression};
 
 /// Family of all its contenders.
-pub const FAMILY: &str = "sparkey-java";
-
-/// Block size of compressed logs in bytes, also for Cairn's Sparkey writer.
-pub const BLOCK_BYTES: u32 = 4096;
-
-/// The method by which Sparkey builds its index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Construction {
-    /// In a hash table in memory, by random writes.
-    InMemory,
-    /// By an external sort.
-    Sorting,
-}
-
-impl Construction {
-    /// Both methods.
-    pub const ALL: [Construction; 2] = [Construction::InMemory, Construction::Sorting];
-
-    /// Returns the name of the contender that builds in this way.
-    pub fn contender(self) -> &'static str {
-        match self {
-            Construction::InMemory => "sparkey-java in-memory build",
-            Construction::Sorting => "sparkey-java sorting build",
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Construction::InMemory => "IN_MEMORY",
-            Construction::Sorting => "SORTING",
-        }
-    }
-}
-
-/// The API that reads a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Api {
-    /// `getAsEntry`, which reads the value into a buffer that the thread reuses.
-    Entry,
-    /// `getAsByteArray`, which allocates a new array for every value.
-    Bytes,
-}
-
-impl Api {
-    fn word(self) -> &'static str {
-        match self {
-            Api::Entry => "entry",
-            Api::Bytes => "bytes",
-        }
-    }
-}
-
-/// Selection of the Java readers to measure.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
-    /// APIs; each is a contender.
-    pub apis: Vec<Api>,
-    /// True to measure every reader on every JDK that has it; false for only the newest of them.
-    pub every_jdk: bool,
-}
+pub const FAMILY: &str = crate::core::results::SPARKEY_JAVA;
 
 /// The jar and the JDKs that can run it.
 #[derive(Debug)]
@@ -92,57 +33,7 @@ pub struct SparkeyJava {
     /// Readers of an uncompressed store, each with a JDK that provides it.
     offered: Vec<(String, Jdk)>,
     /// Sparkey's version, as reported by the jar.
-    pub version: String,
-}
-
-/// A Java reader with the API and the JDK to measure it on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JavaReader {
-    /// Sparkey's name of the reader.
-    pub name: String,
-    /// The API that reads values.
-    pub api: Api,
-    jdk: Jdk,
-}
-
-impl JavaReader {
-    /// Returns the name of the contender.
-    pub fn contender(&self) -> String {
-        format!("sparkey-java {} {} (JDK {})", self.name, self.api.word(), self.jdk.label)
-    }
-
-    /// Returns the settings of the runs: a process per repetition or one for all, and the maximum
-    /// number of keys for compressed values.
-    pub fn settings(&self, fresh: bool, keys_max_compressed: usize) -> Settings {
-        let processes =
-            if fresh { "one process a repetition" } else { "one process, an iteration a repetition" };
-        settings([
-            ("harness", &format!("JMH, throughput mode, keys prepared as arrays, {processes}")),
-            ("keys", &format!("at most {keys_max_compressed} where compressed")),
-            ("jvm", &self.jdk.description),
-            ("api", self.api.word()),
-            ("block size", "4096 where compressed"),
-        ])
-    }
-}
-
-/// The parameters of a JMH run.
-#[derive(Debug, Clone, Copy)]
-pub struct JavaRun<'a> {
-    /// The index of the store; the log is next to it.
-    pub index: &'a Path,
-    /// The file of keys, written by [`write_keys`].
-    pub keys: &'a Path,
-    /// The expected digest.
-    pub expected: Outline,
-    /// Number of threads.
-    pub threads: u32,
-    /// Iterations of the same length before the measured ones.
-    pub warm_up: u32,
-    /// Measured iterations.
-    pub iterations: u32,
-    /// Length of an iteration, in seconds.
-    pub seconds: f64,
+    version: String,
 }
 
 #[derive(Deserialize)]
@@ -166,7 +57,7 @@ struct BenchReport {
 pub fn jar_path() -> PathBuf {
     match env::var_os("CAIRN_SPARKEY_JAR") {
         Some(path) => path.into(),
-        None => crate::cache_dir().join("java/sparkey-bench.jar"),
+        None => crate::core::cache::cache_dir().join("java/sparkey-bench.jar"),
     }
 }
 
@@ -214,13 +105,37 @@ impl SparkeyJava {
         Ok(java)
     }
 
-    /// Returns the JDKs, ordered from the newest.
-    pub fn jdks(&self) -> &[Jdk] {
-        &self.jdks
+    /// Returns names of readers with the JDK that provides them, ordered from the newest JDK.
+    fn reader_names(&self, index: Option<&Path>, stop: &Stop) -> Result<Vec<(String, Jdk)>> {
+        let mut names = Vec::new();
+        for jdk in &self.jdks {
+            let mut command = self.command(&jdk.launcher, &["readers"])?;
+            if let Some(index) = index {
+                command.arg("--index").arg(index);
+            }
+            let lines = process::run(command, b"", stop)?;
+            names.extend(
+                lines.lines().filter(|line| !line.is_empty()).map(|line| (line.to_owned(), jdk.clone())),
+            );
+        }
+        Ok(names)
     }
 
-    /// Returns the settings of a build.
-    pub fn build_settings(&self, construction: Construction) -> Settings {
+    fn command(&self, launcher: &Path, arguments: &[&str]) -> Result<Command> {
+        let mut command = Command::new(launcher);
+        // JMH refuses to run next to another JMH on the same machine, which may belong to a test.
+        // The lab itself runs one at a time, and interference of others shows in the intervals.
+        command.arg("-Djmh.ignoreLock=true").arg("-cp").arg(&self.jar).arg("cairn.Main").args(arguments);
+        Ok(command)
+    }
+}
+
+impl JavaLibrary for SparkeyJava {
+    fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn build_settings(&self, construction: Construction) -> Settings {
         settings([
             ("construction", construction.word()),
             ("jvm", &self.jdks[0].description),
@@ -231,9 +146,7 @@ impl SparkeyJava {
         ])
     }
 
-    /// Builds the store of `records` (see [`write_records`]) with its index at `index`, on the
-    /// newest JDK.
-    pub fn build(
+    fn build(
         &self,
         records: &Path,
         index: &Path,
@@ -271,38 +184,15 @@ impl SparkeyJava {
         })
     }
 
-    /// Returns the selected readers of an uncompressed store.
-    pub fn offered(&self, choice: &Choice) -> Vec<JavaReader> {
+    fn offered(&self, choice: &JavaChoice) -> Vec<JavaReader> {
         choose(&self.offered, choice)
     }
 
-    /// Returns the selected readers that can open this store.
-    pub fn readers(&self, index: &Path, choice: &Choice, stop: &Stop) -> Result<Vec<JavaReader>> {
+    fn readers(&self, index: &Path, choice: &JavaChoice, stop: &Stop) -> Result<Vec<JavaReader>> {
         Ok(choose(&self.reader_names(Some(index), stop)?, choice))
     }
 
-    /// Returns names of readers with the JDK that provides them, ordered from the newest JDK.
-    fn reader_names(&self, index: Option<&Path>, stop: &Stop) -> Result<Vec<(String, Jdk)>> {
-        let mut names = Vec::new();
-        for jdk in &self.jdks {
-            let mut command = self.command(&jdk.launcher, &["readers"])?;
-            if let Some(index) = index {
-                command.arg("--index").arg(index);
-            }
-            let lines = process::run(command, b"", stop)?;
-            names.extend(
-                lines.lines().filter(|line| !line.is_empty()).map(|line| (line.to_owned(), jdk.clone())),
-            );
-        }
-        Ok(names)
-    }
-
-    /// Runs a reader in a new JVM and returns the lookups per second of each measured iteration.
-    ///
-    /// The Java program first looks every key up once through the same API. Errors:
-    /// [`Error::WrongOutline`] if the answers are not `expected`; [`Error::Process`] with Java's
-    /// output if the reader fails.
-    pub fn bench(&self, reader: &JavaReader, run: &JavaRun<'_>, stop: &Stop) -> Result<Vec<f64>> {
+    fn bench(&self, reader: &JavaReader, run: &JavaRun<'_>, stop: &Stop) -> Result<Vec<f64>> {
         let json = run.keys.with_extension("json");
         let mut command = self.command(&reader.jdk.launcher, &["bench", "--forks", "0"])?;
         command.args(["--reader", &reader.name, "--api", reader.api.word()]);
@@ -327,17 +217,9 @@ impl SparkeyJava {
         }
         Ok(report.ops_per_second)
     }
-
-    fn command(&self, launcher: &Path, arguments: &[&str]) -> Result<Command> {
-        let mut command = Command::new(launcher);
-        // JMH refuses to run next to another JMH on the same machine, which may belong to a test.
-        // The lab itself runs one at a time, and interference of others shows in the intervals.
-        command.arg("-Djmh.ignoreLock=true").arg("-cp").arg(&self.jar).arg("cairn.Main").args(arguments);
-        Ok(command)
-    }
 }
 
-fn choose(names: &[(String, Jdk)], choice: &Choice) -> Vec<JavaReader> {
+fn choose(names: &[(String, Jdk)], choice: &JavaChoice) -> Vec<JavaReader> {
     let mut readers: Vec<JavaReader> = Vec::new();
     for (name, jdk) in names {
         let known = |reader: &JavaReader| reader.name == *name && reader.jdk != *jdk;

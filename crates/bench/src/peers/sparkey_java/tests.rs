@@ -1,6 +1,8 @@
 use super::*;
-use crate::scratch::Scratch;
-use crate::workload::{Dataset, Distribution, KeyShape, Lookup, ReadOrder, ValueShape};
+use crate::core::scratch::Scratch;
+use crate::core::workload::{Dataset, Distribution, KeyShape, Lookup, ReadOrder, ValueShape};
+use crate::stores::java::Api;
+use crate::stores::java_frames::{write_keys, write_records};
 
 /// Goal: Java builds a store, its readers answer correctly through both APIs, and a wrong
 /// expectation is rejected. Method: a small store per compression and construction. Without jar or
@@ -16,7 +18,7 @@ fn java_builds_and_reads_or_says_what_is_missing() {
             return assert!(text.contains("CAIRN_SPARKEY_JAR") || text.contains("JDK"), "{text}");
         }
     };
-    let choice = Choice { apis: vec![Api::Entry, Api::Bytes], every_jdk: true };
+    let choice = JavaChoice { apis: vec![Api::Entry, Api::Bytes], every_jdk: true };
     let scratch = Scratch::temporary("java").unwrap();
     let data = Dataset::synthetic(2_000, &KeyShape::default(), &ValueShape::Numbered { padding: 50 });
     let order = ReadOrder::new(&data, Distribution::Uniform, Lookup::Present, 3_000, 1);
@@ -82,7 +84,7 @@ fn readers_are_chosen() {
     };
     let names = [("NEW".to_owned(), jdk(25)), ("OLD".to_owned(), jdk(25)), ("OLD".to_owned(), jdk(17))];
     let choose = |apis: &[Api], every_jdk| -> Vec<String> {
-        let choice = Choice { apis: apis.to_vec(), every_jdk };
+        let choice = JavaChoice { apis: apis.to_vec(), every_jdk };
         super::choose(&names, &choice).iter().map(JavaReader::contender).collect()
     };
     let newest = choose(&[Api::Entry], false);

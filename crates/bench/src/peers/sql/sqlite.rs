@@ -7,14 +7,14 @@ use cairn_vfs::{Fs, StdFs};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ErrorCode, Statement, ToSql};
 
-use crate::engine::{Settings, settings};
-use crate::error::{Error, Result};
-use crate::peers::sqlite_wal::{self, Lent, WalFile};
-use crate::suite_kv::Guarantee;
-use crate::suite_sql::{
-    Cell, Cells, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit,
-};
-use crate::workload::Durability;
+use crate::core::answer::Cell;
+use crate::core::error::{Error, Result};
+use crate::core::settings::{Settings, settings};
+use crate::core::workload::Durability;
+use crate::peers::sqlite_wal::{self, LentConnection, WalFile};
+use crate::stores::cells::Cells;
+use crate::stores::guarantee::Guarantee;
+use crate::stores::sql::{Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit};
 
 /// Name of the engine.
 pub const NAME: &str = "sqlite";
@@ -69,7 +69,7 @@ impl SqlStore for Sqlite {
 struct Open(WalFile);
 
 impl Open {
-    fn lend(&self) -> Result<Lent<'_>> {
+    fn lend(&self) -> Result<LentConnection<'_>> {
         self.0.lend().map_err(fail)
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Error, Result};
-use crate::scratch::Scratch;
-use crate::suite_sql::{Cell, Rows, SqlDb, SqlSettings, SqlStore};
-use crate::workload::Durability;
+use crate::core::answer::Cell;
+use crate::core::error::{Error, Result};
+use crate::core::scratch::Scratch;
+use crate::core::workload::Durability;
+use crate::stores::sql::{Rows, SqlDb, SqlSettings, SqlStore};
 
 /// Returns every available engine. With `CAIRN_REQUIRE_SQL_PEERS=1` a missing one fails the test.
 fn stores() -> Vec<Box<dyn SqlStore>> {

@@ -5,6 +5,7 @@ mod overview;
 mod sim;
 #[cfg(test)]
 mod tests;
+pub mod text;
 
 use std::path::Path;
 
@@ -14,10 +15,10 @@ use super::page::{self, Depth};
 use super::scope;
 use super::setup;
 use super::shell::Shell;
-use crate::results::{Probe, Run};
-use crate::stats;
-use crate::suite_all::text::duration;
-use crate::suite_all::{SuiteResult, Whole};
+use crate::core::results::{Probe, Run};
+use crate::core::stats;
+use crate::report::whole::text::duration;
+use crate::suites::all::{SuiteResult, Whole};
 
 /// Maximum size of a page.
 pub const BYTES_MAX: usize = 5_000_000;

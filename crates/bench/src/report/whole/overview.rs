@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use crate::core::results::Contender;
 use crate::report::format;
 use crate::report::html::{escape, plural};
 use crate::report::setup;
+use crate::report::whole::text::duration;
 use crate::report::words::{Claim, Claims, Side, claims};
-use crate::results::Contender;
-use crate::suite_all::text::duration;
-use crate::suite_all::{PartState, PartSummary, SuiteResult, Whole};
+use crate::suites::all::{PartState, PartSummary, SuiteResult, Whole};
 
 /// Maximum number of topics per suite and side in the overview. The suite's own article lists all.
 const TOPICS_MAX: usize = 8;
@@ -22,7 +22,7 @@ pub(super) fn sections(whole: &Whole) -> String {
         .filter_map(|suite| Some((suite, claims(suite.run.as_ref()?))))
         .filter(|(suite, _)| suite.has_figures())
         .collect();
-    let level = crate::stats::LEVEL;
+    let level = crate::core::stats::LEVEL;
     [table(whole, &told, level), wins_and_losses(&told, level), failures(whole), left_out(whole)].concat()
 }
 

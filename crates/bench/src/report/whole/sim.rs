@@ -1,10 +1,10 @@
 //! The simulator's predictions beside the measurements of real stores.
 
 use crate::report::html::escape;
-use crate::report::model::Look;
+use crate::report::model::Style;
 use crate::report::scatter::{Axis, Dot, Scatter};
 use crate::report::table;
-use crate::suite_sim::{Comparison, Quantity, Report, Verdict};
+use crate::suites::sim::{Comparison, Quantity, Report, Verdict};
 
 /// Takes the place of the sentence about data in other articles.
 pub(super) const ABOUT: &str = "Each real store received the same writes that the simulator draws; its own statistics are shown next to the prediction.";
@@ -35,8 +35,8 @@ pub(super) fn sections(report: &Report) -> String {
 fn chart(report: &Report) -> String {
     let dot = |(at, comparison): (usize, &Comparison)| {
         let verdict = comparison.verdict(Quantity::WriteAmplification)?;
-        let look = Look::line(usize::from(comparison.version.to_lowercase().contains("rocksdb")));
-        Some((at, Dot { label: comparison.case.clone(), look, x: verdict.predicted, y: verdict.measured }))
+        let style = Style::line(usize::from(comparison.version.to_lowercase().contains("rocksdb")));
+        Some((at, Dot { label: comparison.case.clone(), style, x: verdict.predicted, y: verdict.measured }))
     };
     let dots: Vec<Dot> = report.comparisons.iter().enumerate().filter_map(dot).map(|(_, dot)| dot).collect();
     if dots.is_empty() {

@@ -3,18 +3,18 @@
 use std::path::Path;
 
 use super::{BYTES_MAX, document, within};
+use crate::core::results::{Probe, Run};
+use crate::core::testing::sample_run;
 use crate::report::markup::{Page, check, parse};
-use crate::results::{Probe, Run};
-use crate::suite_all::{
+use crate::suites::all::{
     Content, Journal, Options, Part, PartResult, PartState, Sitting, SuiteName, SuitePlan, Whole,
 };
-use crate::suite_sim::Report;
-use crate::testing::sample_run;
+use crate::suites::sim::Report;
 
 const DIR: &str = "results/all-20260101T000000Z";
 
 fn suite(suite: SuiteName, parts: &[&str], missing: Option<&str>) -> SuitePlan {
-    let part = |name: &&str| Part::new(*name, 1.0, |_, _| Err(crate::Error::Interrupted));
+    let part = |name: &&str| Part::new(*name, 1.0, |_, _| Err(crate::core::error::Error::Interrupted));
     SuitePlan {
         suite,
         parts: parts.iter().map(part).collect(),
@@ -198,6 +198,6 @@ fn our_failures_are_no_ties() {
     assert!(page.text.matches(told).count() >= 4, "{}", page.text);
     assert!(page.text.contains("done, cairn failed in 1"), "{}", page.text);
     assert!(!page.text.contains("Key-value store: cairn"), "it was not left out: {}", page.text);
-    let text = crate::suite_all::text::to_text(&whole);
+    let text = crate::report::whole::text::to_text(&whole);
     assert!(text.contains("largest differences first:\n  kv    cairn: failed in 1 case"), "{text}");
 }

@@ -280,7 +280,7 @@ mod tests {
 
     /// Goal: 16-bit numbers are decoded according to IEEE 754.
     #[test]
-    fn halves_are_read() {
+    fn numbers_of_16_bits_are_decoded() {
         for (bits, value) in [
             (0x3c00, 1.0),
             (0xc000, -2.0),

@@ -20,7 +20,7 @@ use crate::args::sim::VaryArgs;
 use crate::sim::run::exported;
 use crate::sim::sweep::{FIGURES, outcome};
 use crate::sim::vary::{Axis, Point, points, run_all, split};
-use crate::web::{Body, Query, Refused, refuse};
+use crate::web::{Body, Query, Refusal, refuse};
 
 /// The maximum number of concurrent runs; others wait.
 const RUNS_MAX: usize = 4;
@@ -47,9 +47,9 @@ pub struct Shared {
 }
 
 /// Counts an active run until it is dropped.
-struct AtWork(Arc<AtomicUsize>);
+struct ActiveRun(Arc<AtomicUsize>);
 
-impl Drop for AtWork {
+impl Drop for ActiveRun {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -63,9 +63,9 @@ impl Shared {
     }
 
     /// Marks the start of a run.
-    fn begin(&self) -> AtWork {
+    fn begin(&self) -> ActiveRun {
         self.running.fetch_add(1, Ordering::Relaxed);
-        AtWork(Arc::clone(&self.running))
+        ActiveRun(Arc::clone(&self.running))
     }
 
     /// Returns the number of active runs and sweeps.
@@ -81,7 +81,7 @@ impl Shared {
 
 /// Parses a page's configuration, validates it, and bounds it more tightly than one of the command
 /// line. The page never gets the writes of a trace; its configuration stands for those of `start`.
-fn config_of(text: &str, start: &Config) -> Result<Config, Refused> {
+fn config_of(text: &str, start: &Config) -> Result<Config, Refusal> {
     let config: Config = json::parse(text, "the page's configuration").map_err(refuse)?;
     let mut config = config.with_trace_of(start);
     config.check().map_err(refuse)?;
@@ -90,7 +90,7 @@ fn config_of(text: &str, start: &Config) -> Result<Config, Refused> {
 }
 
 /// Bounds a configuration that may have been changed after it was sent.
-fn bound(config: &mut Config) -> Result<(), Refused> {
+fn bound(config: &mut Config) -> Result<(), Refusal> {
     if config.duration_secs > SECS_MAX {
         return Err(refuse(format!(
             "duration_secs is {}, expected at most {SECS_MAX}",
@@ -129,7 +129,7 @@ fn badge() -> Option<&'static str> {
 
 /// A query with a configuration.
 #[derive(Debug, Deserialize)]
-pub struct Asked {
+pub struct StreamQuery {
     config: String,
 }
 
@@ -137,8 +137,8 @@ pub struct Asked {
 /// the results, or `failed`.
 pub async fn stream(
     State(shared): State<Arc<Shared>>,
-    Query(asked): Query<Asked>,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refused> {
+    Query(asked): Query<StreamQuery>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
     let config = config_of(&asked.config, &shared.start)?;
     let turn = Arc::clone(&shared.runs).acquire_owned().await.map_err(refuse)?;
     // Bounded: a slow page makes the run wait, and a closed page ends it.
@@ -188,7 +188,7 @@ pub async fn stream(
 /// A request for a sweep.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SweepAsked {
+pub struct SweepRequest {
     config: Value,
     vary: Vec<String>,
     #[serde(default)]
@@ -196,9 +196,9 @@ pub struct SweepAsked {
 }
 
 /// Ends the runs when their request is dropped because its page was closed.
-struct EndsRuns(Arc<AtomicBool>);
+struct EndRunsOnDrop(Arc<AtomicBool>);
 
-impl Drop for EndsRuns {
+impl Drop for EndRunsOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -206,7 +206,7 @@ impl Drop for EndsRuns {
 
 /// Errors: the sweep is too large. This checks only counts, before any configuration is built,
 /// because a request could hold enough to take hours.
-fn expect_few(args: &VaryArgs) -> Result<(), Refused> {
+fn expect_few(args: &VaryArgs) -> Result<(), Refusal> {
     let settings = args.vary.len();
     if settings > AXES_MAX {
         return Err(refuse(format!("a sweep over {settings} settings, expected at most {AXES_MAX}")));
@@ -231,21 +231,21 @@ fn grid_count(vary: &[String]) -> usize {
 
 /// Builds the configurations of a sweep. Each is bounded separately, because a varied setting may
 /// be one of the bounded ones.
-fn swept(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>), Refused> {
+fn swept(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>), Refusal> {
     let (axes, mut points) = points(config, args).map_err(refuse)?;
     points.iter_mut().try_for_each(|point| bound(&mut point.config))?;
     Ok((axes, points))
 }
 
 /// Runs a small sweep and returns values and figures of each configuration.
-pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<Json<Value>, Refused> {
-    let asked: SweepAsked = json::parse(&body, "the request").map_err(refuse)?;
+pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<Json<Value>, Refusal> {
+    let asked: SweepRequest = json::parse(&body, "the request").map_err(refuse)?;
     let config = config_of(&asked.config.to_string(), &shared.start)?;
     let args = VaryArgs { vary: asked.vary, samples: asked.samples, threads: None };
     expect_few(&args)?;
     let turn = Arc::clone(&shared.runs).acquire_owned().await.map_err(refuse)?;
     let is_ended = Arc::new(AtomicBool::new(false));
-    let _ends = EndsRuns(Arc::clone(&is_ended));
+    let _ends = EndRunsOnDrop(Arc::clone(&is_ended));
     let work = move || {
         let (_turn, _at_work) = (turn, shared.begin());
         let (axes, points) = swept(&config, &args)?;
@@ -276,7 +276,7 @@ pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Resul
 
 /// Returns the options of a configuration in the engine's own format; with `before`, only the
 /// differences from it.
-pub async fn export(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<String, Refused> {
+pub async fn export(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<String, Refusal> {
     let asked: Value = json::parse(&body, "the request").map_err(refuse)?;
     let config = config_of(&asked.get("config").cloned().unwrap_or_default().to_string(), &shared.start)?;
     match asked.get("before") {
@@ -289,7 +289,7 @@ pub async fn export(State(shared): State<Arc<Shared>>, Body(body): Body) -> Resu
 }
 
 /// Parses the options of an `OPTIONS` file.
-pub async fn import(Body(body): Body) -> Result<Json<Value>, Refused> {
+pub async fn import(Body(body): Body) -> Result<Json<Value>, Refusal> {
     let imported = import_rocksdb(&body, "default", "the OPTIONS file").map_err(refuse)?;
     let (ignored, notes) = (imported.ignored.len(), imported.notes);
     Ok(Json(json!({ "options": imported.options, "ignored": ignored, "notes": notes })))
@@ -317,7 +317,7 @@ mod tests {
     /// Method: the data that the page gets is small, and a request with it uses the whole trace; a
     /// request for a trace is refused where there is none.
     #[test]
-    fn a_page_has_no_trace_and_means_one() {
+    fn page_runs_simulations_of_its_trace() {
         let mut config = Config { duration_secs: 10.0, ..Config::default() };
         config.workload.keys = 100_000;
         config.workload.distribution =
@@ -377,7 +377,7 @@ mod tests {
     /// Goal: no configuration of a sweep exceeds the bounds for a page. Method: bounded settings as
     /// the varied ones, in grids and hypercubes.
     #[test]
-    fn what_varies_is_bounded() {
+    fn varied_settings_are_bounded() {
         let config = Config::default();
         for (vary, samples) in
             [("duration_secs=3600,2592001", None), ("duration_secs=2592001.0..9e7", Some(3))]

@@ -83,7 +83,7 @@ mod tests {
     /// Goal: every line is a comment or a name with a number, and levels are included. Method: a
     /// short run.
     #[test]
-    fn metrics_have_the_text_form() {
+    fn metrics_have_prometheus_text_format() {
         let config = cairn_sim::Config { duration_secs: 60.0, ..cairn_sim::Config::default() };
         let results = cairn_sim::Simulation::run(&config).unwrap();
         let text = to_text(2, Some(&results));

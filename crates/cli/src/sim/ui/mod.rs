@@ -25,7 +25,7 @@ use super::setup::{Setup, setup};
 use crate::args::sim::UiArgs;
 use crate::error::Result;
 use crate::output::Outcome;
-use crate::web::{self, BODY_BYTES_MAX, Hosts, Refused, asset, expect_ours};
+use crate::web::{self, BODY_BYTES_MAX, Hosts, Refusal, asset, check_origin};
 use api::Shared;
 
 /// Serves the page until Ctrl-C.
@@ -36,7 +36,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
         let hosts = Arc::new(Hosts::of(address.ip(), &[]));
         let app = routes("", config)
             .route("/shared.css", get(|| asset(web::STYLE, web::SHARED_STYLE)))
-            .fallback(|| async { Refused::missing("there is no such page") })
+            .fallback(|| async { Refusal::missing("there is no such page") })
             .layer(middleware::from_fn_with_state(hosts, guard))
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
         Ok((app, String::new()))
@@ -69,9 +69,9 @@ async fn guard(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) ->
     }
 }
 
-fn judge(hosts: &Hosts, request: &Request) -> Result<(), Refused> {
+fn judge(hosts: &Hosts, request: &Request) -> Result<(), Refusal> {
     if !hosts.allows(request.headers()) {
-        return Err(Refused::new(StatusCode::FORBIDDEN, "this page is for this machine only"));
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "this page is for this machine only"));
     }
-    expect_ours(request)
+    check_origin(request)
 }

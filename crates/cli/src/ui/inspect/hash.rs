@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::SHOWN_MAX;
 use super::bytes::shown;
 use crate::hash::{Store, of_pair, of_table};
-use crate::web::Refused;
+use crate::web::Refusal;
 
 /// Returns the headers and the fill of the indexes.
-pub fn summary(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
+pub fn summary(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refusal> {
     match Store::open(fs, path)? {
         // Oldest first: the base, then its deltas.
         Store::Table(store) => {
-            let tables: Result<Vec<Value>, Refused> = store.tables().iter().rev().map(generation).collect();
+            let tables: Result<Vec<Value>, Refusal> = store.tables().iter().rev().map(generation).collect();
             Ok(json!({ "generations": tables? }))
         }
         Store::Sparkey(store) => {
@@ -35,7 +35,7 @@ pub fn summary(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
     }
 }
 
-fn generation(table: &Reader) -> Result<Value, Refused> {
+fn generation(table: &Reader) -> Result<Value, Refusal> {
     let mut described = of_table(&table.info());
     let fill = table.fill()?;
     if let Some(described) = described.as_object_mut() {
@@ -54,7 +54,7 @@ fn generation(table: &Reader) -> Result<Value, Refused> {
 
 /// Returns the first entries in file order, and whether there are more. There is no next page,
 /// because file order has no key to continue from.
-pub fn entries(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
+pub fn entries(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refusal> {
     let (mut listed, mut more) = (Vec::new(), false);
     Store::open(fs, path)?.for_each(|key, value| {
         more = listed.len() == SHOWN_MAX;
@@ -67,14 +67,14 @@ pub fn entries(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
 }
 
 /// Returns the value of a key.
-pub fn get(fs: &Arc<dyn Fs>, path: &Path, key: &[u8]) -> Result<Option<Value>, Refused> {
+pub fn get(fs: &Arc<dyn Fs>, path: &Path, key: &[u8]) -> Result<Option<Value>, Refusal> {
     let store = Store::open(fs, path)?;
     let value = store.get(key)?;
     Ok(value.map(|value| shown(&value)))
 }
 
 /// Reads and verifies everything.
-pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
+pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refusal> {
     let what = match Store::open(fs, path)? {
         Store::Table(store) => {
             let reports: Vec<String> = store.verify()?.iter().map(ToString::to_string).collect();
@@ -101,7 +101,7 @@ mod tests {
     /// Goal: a truncated list reports that there is more. Method: exactly as many entries as are
     /// shown, and one more.
     #[test]
-    fn a_list_says_that_there_is_more() {
+    fn long_list_is_marked_incomplete() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         for (name, count) in [("/all.cairn", SHOWN_MAX), ("/more.cairn", SHOWN_MAX + 1)] {
             let path = Path::new(name);

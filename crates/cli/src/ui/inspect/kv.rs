@@ -11,21 +11,21 @@ use super::SHOWN_MAX;
 use super::bytes::shown;
 use crate::error::Error;
 use crate::kv;
-use crate::web::Refused;
+use crate::web::Refusal;
 
 /// The maximum number of tables listed per keyspace.
 const TABLES_MAX: usize = 4_096;
 
-fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Db, Refused> {
+fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Db, Refusal> {
     Ok(kv::whole(fs, path, true, "")?)
 }
 
-fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Refused> {
-    db.keyspace(name).ok_or_else(|| Refused::missing(format!("there is no keyspace {name:?}")))
+fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Refusal> {
+    db.keyspace(name).ok_or_else(|| Refusal::missing(format!("there is no keyspace {name:?}")))
 }
 
 /// Returns the current keyspaces with their levels and tables.
-pub fn summary(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
+pub fn summary(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refusal> {
     let is_open_elsewhere = kv::is_open_elsewhere(fs, path)?;
     let db = open(fs, path)?;
     let made = list_keyspaces_in(fs, path)?;
@@ -56,7 +56,7 @@ fn table(table: &TableInfo) -> Value {
             FilterKind::Bloom => "bloom",
             FilterKind::Ribbon => "ribbon",
         };
-        format!("{kind}, {} bits a key", filter.bits_per_key)
+        format!("{kind}, {} bits per key", (filter.bits_per_key * 10.0).round() / 10.0)
     });
     json!({
         "number": table.number,
@@ -83,10 +83,10 @@ fn table(table: &TableInfo) -> Value {
 }
 
 /// Returns the blocks of a table, beginning with number `from`.
-pub fn blocks(fs: &Arc<dyn Fs>, path: &Path, name: &str, table: u64, from: usize) -> Result<Value, Refused> {
+pub fn blocks(fs: &Arc<dyn Fs>, path: &Path, name: &str, table: u64, from: usize) -> Result<Value, Refusal> {
     let db = open(fs, path)?;
     let blocks = keyspace(&db, name)?.blocks(table, from, SHOWN_MAX)?;
-    let blocks = blocks.ok_or_else(|| Refused::missing(format!("there is no table {table} any more")))?;
+    let blocks = blocks.ok_or_else(|| Refusal::missing(format!("there is no table {table} any more")))?;
     let listed = blocks.iter().enumerate().map(|(at, block)| {
         json!({
             "block": from + at,
@@ -103,7 +103,7 @@ pub fn blocks(fs: &Arc<dyn Fs>, path: &Path, name: &str, table: u64, from: usize
 }
 
 /// Returns entries, beginning with a key or with the first entry.
-pub fn entries(fs: &Arc<dyn Fs>, path: &Path, name: &str, from: Option<&[u8]>) -> Result<Value, Refused> {
+pub fn entries(fs: &Arc<dyn Fs>, path: &Path, name: &str, from: Option<&[u8]>) -> Result<Value, Refusal> {
     let db = open(fs, path)?;
     let mut cursor = keyspace(&db, name)?.cursor()?;
     cursor.seek(from.unwrap_or_default())?;
@@ -117,14 +117,14 @@ pub fn entries(fs: &Arc<dyn Fs>, path: &Path, name: &str, from: Option<&[u8]>) -
 }
 
 /// Returns the value of a key.
-pub fn get(fs: &Arc<dyn Fs>, path: &Path, name: &str, key: &[u8]) -> Result<Option<Value>, Refused> {
+pub fn get(fs: &Arc<dyn Fs>, path: &Path, name: &str, key: &[u8]) -> Result<Option<Value>, Refusal> {
     let db = open(fs, path)?;
     Ok(keyspace(&db, name)?.get(key)?.map(|value| shown(&value)))
 }
 
 /// Reads and verifies everything. Also reports whether another process has the store open for
 /// writing: a file that was just replaced would then look damaged.
-pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
+pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refusal> {
     let was_open_elsewhere = kv::is_open_elsewhere(fs, path)?;
     let report = verify_in(fs, path).map_err(Error::from)?;
     // Also detect a process that has opened the store during the check.
@@ -150,7 +150,7 @@ mod tests {
     /// Goal: the result of a check tells that another program has the store open. Method: an open
     /// store, and the same store closed.
     #[test]
-    fn a_check_says_that_the_store_is_in_use() {
+    fn verification_reports_that_the_store_is_in_use() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let path = Path::new("/store");
         let db = Db::builder(path).fs(Arc::clone(&fs)).open().unwrap();

@@ -19,16 +19,16 @@ use serde_json::{Value, json};
 use super::Shared;
 use super::places::Kind;
 use crate::output::from_hex;
-use crate::web::{Query, Refused, refuse};
+use crate::web::{Query, Refusal, refuse};
 
 /// The maximum number of keys, rows or blocks in a view.
 const SHOWN_MAX: usize = 200;
 
-type Answer = Result<Json<Value>, Refused>;
+type Answer = Result<Json<Value>, Refusal>;
 
 /// A query with a place, and a part of it.
 #[derive(Debug, Deserialize)]
-pub struct At {
+pub struct PlaceQuery {
     place: usize,
     entry: Option<String>,
     /// A keyspace of `kv`; or a table of `sql`, as schema and name with a point between them.
@@ -45,9 +45,9 @@ pub struct At {
     hex: Option<String>,
 }
 
-impl At {
+impl PlaceQuery {
     /// Returns the requested key.
-    fn key(&self) -> Result<Option<Vec<u8>>, Refused> {
+    fn key(&self) -> Result<Option<Vec<u8>>, Refusal> {
         match (&self.key, &self.hex) {
             (_, Some(hex)) => from_hex(hex).map(Some).map_err(refuse),
             (Some(key), None) => Ok(Some(key.clone().into_bytes())),
@@ -59,27 +59,27 @@ impl At {
 /// Runs work on a place, on a thread that may block.
 async fn look(
     shared: Arc<Shared>,
-    at: At,
-    work: impl FnOnce(&Arc<dyn Fs>, &Path, Kind, &At) -> Result<Value, Refused> + Send + 'static,
+    at: PlaceQuery,
+    work: impl FnOnce(&Arc<dyn Fs>, &Path, Kind, &PlaceQuery) -> Result<Value, Refusal> + Send + 'static,
 ) -> Answer {
     let inner = Arc::clone(&shared);
     shared
         .blocking(move || {
             let (path, kind) = inner.places.find(at.place, at.entry.as_deref())?;
             if kind == Kind::Missing {
-                return Err(Refused::missing(format!("{}: nothing is there", path.display())));
+                return Err(Refusal::missing(format!("{}: nothing is there", path.display())));
             }
             work(&inner.fs, &path, kind, &at).map(Json)
         })
         .await
 }
 
-fn not_of(kind: Kind, what: &str) -> Refused {
+fn not_of(kind: Kind, what: &str) -> Refusal {
     refuse(format!("a place of the kind {:?} has no {what}", kind.name()))
 }
 
 /// Returns the structure of a store: levels, pages, fill, encodings.
-pub async fn summary(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
+pub async fn summary(State(shared): State<Arc<Shared>>, Query(at): Query<PlaceQuery>) -> Answer {
     look(shared, at, |fs, path, kind, _| {
         let mut found = match kind {
             Kind::Kv => kv::summary(fs, path),
@@ -100,7 +100,7 @@ pub async fn summary(State(shared): State<Arc<Shared>>, Query(at): Query<At>) ->
 }
 
 /// Returns some entries: keys and values, or rows.
-pub async fn entries(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
+pub async fn entries(State(shared): State<Arc<Shared>>, Query(at): Query<PlaceQuery>) -> Answer {
     look(shared, at, |fs, path, kind, at| match kind {
         Kind::Kv => kv::entries(fs, path, &at.space, at.key()?.as_deref()),
         Kind::Hash | Kind::Sparkey => hash::entries(fs, path),
@@ -111,7 +111,7 @@ pub async fn entries(State(shared): State<Arc<Shared>>, Query(at): Query<At>) ->
 }
 
 /// Returns the value of a key.
-pub async fn get(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
+pub async fn get(State(shared): State<Arc<Shared>>, Query(at): Query<PlaceQuery>) -> Answer {
     look(shared, at, |fs, path, kind, at| {
         let key = at.key()?.ok_or_else(|| refuse("no key was given"))?;
         let value = match kind {
@@ -125,7 +125,7 @@ pub async fn get(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Ans
 }
 
 /// Returns the blocks of a table.
-pub async fn blocks(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
+pub async fn blocks(State(shared): State<Arc<Shared>>, Query(at): Query<PlaceQuery>) -> Answer {
     look(shared, at, |fs, path, kind, at| match (kind, at.table) {
         (Kind::Kv, Some(table)) => kv::blocks(fs, path, &at.space, table, at.from),
         (Kind::Kv, None) => Err(refuse("no table was given")),
@@ -135,7 +135,7 @@ pub async fn blocks(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> 
 }
 
 /// Reads everything and reports damage.
-pub async fn verify(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
+pub async fn verify(State(shared): State<Arc<Shared>>, Query(at): Query<PlaceQuery>) -> Answer {
     look(shared, at, |fs, path, kind, _| match kind {
         Kind::Kv => kv::verify(fs, path),
         Kind::Hash | Kind::Sparkey => hash::verify(fs, path),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::SHOWN_MAX;
 use super::bytes::shown_text;
-use crate::web::Refused;
+use crate::web::Refusal;
 
 /// The number of frames of the inspector's buffer pool.
 const FRAMES: usize = 1_024;
@@ -23,7 +23,7 @@ const FRAMES: usize = 1_024;
 static TURN: Mutex<()> = Mutex::new(());
 
 /// A database that is opened on shadows of its files, so that its writes are discarded.
-struct Shadow {
+struct DiscardedWrites {
     database: Database,
     page_size: u32,
     /// Keeps other processes from changing the pages. Fields are dropped in order: this one after
@@ -35,12 +35,12 @@ struct Shadow {
 
 /// Waits for other inspections. Errors: `Busy` if another process has the database open; errors of
 /// opening it.
-fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Shadow, Refused> {
+fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<DiscardedWrites, Refusal> {
     // Ignore poisoning: the mutex protects no data.
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let file = fs.open(path, OpenOptions::read())?;
     file.try_lock().map_err(|error| match error.kind() {
-        ErrorKind::Busy => Refused::of(
+        ErrorKind::Busy => Refusal::of(
             ErrorKind::Busy,
             format!("{} is open in another process: its pages change, so they are not shown", path.display()),
         ),
@@ -70,12 +70,12 @@ fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Shadow, Refused> {
     options.store.page_size = page_size as usize;
     let memory: Arc<dyn Fs> = Arc::new(memory);
     let database = Database::open(&memory, path, &options).map_err(|error| refused(&error, page_size))?;
-    Ok(Shadow { database, page_size, _lock: file, _turn: turn })
+    Ok(DiscardedWrites { database, page_size, _lock: file, _turn: turn })
 }
 
 /// Converts an error, adding file and offset of a damaged page.
-fn refused(error: &cairn_table::Error, page_size: u32) -> Refused {
-    let refused = Refused::of(error.kind(), error.to_string());
+fn refused(error: &cairn_table::Error, page_size: u32) -> Refusal {
+    let refused = Refusal::of(error.kind(), error.to_string());
     match place(error, page_size) {
         Some((file, offset)) => refused.with("file", file).with("offset", offset),
         None => refused,
@@ -95,7 +95,7 @@ fn place(error: &cairn_table::Error, page_size: u32) -> Option<(String, u64)> {
 }
 
 /// Returns the tables with their trees.
-pub fn summary(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
+pub fn summary(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refusal> {
     let shadow = open(fs, path)?;
     let survey = shadow.database.survey().map_err(|error| refused(&error, shadow.page_size))?;
     let tables = survey.tables.iter().map(|survey| table(survey, shadow.page_size));
@@ -162,13 +162,13 @@ fn tree(tree: &TreeSurvey, name: &str, page_size: u32) -> Value {
 }
 
 /// Returns the first rows of a table, in key order.
-pub fn rows(fs: &Arc<dyn Fs>, path: &Path, name: &str) -> Result<Value, Refused> {
+pub fn rows(fs: &Arc<dyn Fs>, path: &Path, name: &str) -> Result<Value, Refusal> {
     let shadow = open(fs, path)?;
     let failed = |error: cairn_table::Error| refused(&error, shadow.page_size);
     let transaction = shadow.database.begin(Isolation::Snapshot).map_err(failed)?;
     let view = transaction.view();
     let found = name.split_once('.').and_then(|(schema, name)| view.catalog().table(schema, name).cloned());
-    let table: Arc<Table> = found.ok_or_else(|| Refused::missing(format!("there is no table {name:?}")))?;
+    let table: Arc<Table> = found.ok_or_else(|| Refusal::missing(format!("there is no table {name:?}")))?;
     let everything = (Bound::Unbounded, Bound::Unbounded);
     let mut scan = view.scan(&table, None, everything, Direction::Forward).map_err(failed)?;
     let mut listed: Vec<Vec<String>> = Vec::new();
@@ -185,7 +185,7 @@ pub fn rows(fs: &Arc<dyn Fs>, path: &Path, name: &str) -> Result<Value, Refused>
 }
 
 /// Reads and verifies everything.
-pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
+pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refusal> {
     let shadow = open(fs, path)?;
     let report = shadow.database.check().map_err(|error| refused(&error, shadow.page_size))?;
     let what = format!(
@@ -207,7 +207,7 @@ mod tests {
     /// open makes them fail. Method: an inspection that is held while another one begins in a
     /// thread; a lock that another process would hold.
     #[test]
-    fn looks_wait_for_each_other() {
+    fn inspections_wait_for_each_other() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let path = Path::new("/app.db");
         let mut options = Options::default();

@@ -6,15 +6,15 @@ use cairn_vfs::MemFs;
 
 use super::*;
 
-fn arguments(suite: &str, word: &str, seconds: Option<u64>) -> Result<Vec<String>, Refused> {
-    let asked = Asked { suite: suite.to_owned(), word: word.to_owned(), seconds };
+fn arguments(suite: &str, word: &str, seconds: Option<u64>) -> Result<Vec<String>, Refusal> {
+    let asked = StartRequest { suite: suite.to_owned(), word: word.to_owned(), seconds };
     asked.arguments(Path::new("runs"))
 }
 
 /// Goal: only suites of the list are started, and no input of the page is taken for an option.
 /// Method: words that look like options, lists with blanks, line breaks, limits out of range.
 #[test]
-fn arguments_are_ours() {
+fn only_known_arguments_start_a_run() {
     let all = arguments("hash", " --full ", Some(60)).unwrap().join(" ");
     assert_eq!(all, "bench hash --quick --results runs --time-limit 60 -- --full");
     let all = arguments("pool", "", None).unwrap().join(" ");
@@ -90,7 +90,7 @@ fn files_are_followed() {
 /// complete.
 /// Method: a file that grows within a line, by less than is read at once.
 #[test]
-fn a_line_without_an_end_is_cut() {
+fn endless_line_is_truncated() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let path = Path::new("/log");
     let file = fs.open(path, OpenOptions::create_new()).unwrap();

@@ -69,7 +69,7 @@ fn second_writer_is_busy() {
 /// Goal: creating a log never destroys an existing one by accident, and replaces it, index
 /// included, on request. Method: both.
 #[test]
-fn create_over_a_log() {
+fn create_replaces_an_existing_log() {
     let store = Store::build(&[put("a", "1")], &LogOptions::default(), &IndexOptions::default());
     let error = LogWriter::create_in(&store.fs, LOG, &LogOptions::default()).unwrap_err();
     assert_eq!(error.kind(), cairn_vfs::ErrorKind::Conflict);
@@ -140,7 +140,7 @@ fn streamed_values() {
 /// Goal: lengths that no file can hold are refused and have no effect. Method: a stream that claims
 /// 2^63 bytes.
 #[test]
-fn absurd_lengths() {
+fn absurd_lengths_are_refused() {
     let store = Store::log_only(&[], &LogOptions::default());
     let mut writer = LogWriter::append_in(&store.fs, LOG, &LogOptions::default()).unwrap();
     for bytes in [u64::MAX, i64::MAX as u64 - 80] {
@@ -169,7 +169,7 @@ fn java_header_is_made_safe() {
 /// Method: an empty file and files of zeros; then one zero too many, a log without records, and a
 /// file of another type.
 #[test]
-fn unborn_logs_are_taken_over() {
+fn empty_log_files_are_taken_over() {
     let unborn = [vec![], vec![0; 10], vec![0; 84]];
     for bytes in unborn {
         let store = Store::from_bytes(&bytes, &[]);

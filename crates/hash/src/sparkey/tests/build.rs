@@ -172,7 +172,7 @@ fn sorting_spills() {
 /// and options whose sizes are known. Uncompressed logs never have entry bits, even if Java's
 /// header says one entry per block.
 #[test]
-fn parameters() {
+fn slot_widths_follow_the_options() {
     let store =
         Store::build(&[put("a", "1")], &LogOptions::default(), &IndexOptions::default().sparsity(5.0));
     assert_eq!(store.reader().info().index.capacity.get(), 5);
@@ -215,7 +215,7 @@ fn options_are_checked() {
 /// Goal: an index is deterministic except for its seed. Method: build twice with one seed, and
 /// twice without.
 #[test]
-fn seeds() {
+fn seed_comes_from_options_or_rng() {
     let store = Store::log_only(&[put("a", "1"), put("b", "2")], &LogOptions::default());
     let build = |options: &IndexOptions| {
         build_index_in(&store.fs, LOG, options).unwrap();

@@ -94,7 +94,7 @@ fn check(fs: Arc<dyn Fs>, progress: Progress, context: &str) {
         }
         Err(error) => panic!("{context}: {error}"),
     };
-    let flushes = flushes_in(&log).unwrap_or_else(|what| panic!("{context}: {what}"));
+    let flushes = flushes_in(&log).unwrap_or_else(|detail| panic!("{context}: {detail}"));
     assert!(
         (progress.flushes..=progress.flushes + 1).contains(&flushes),
         "{context}: {flushes} after {progress:?}"
@@ -261,7 +261,7 @@ fn failed_writers_are_poisoned() {
 /// again. Method: fill the disk with records, and with an index, repeatedly, with a little more
 /// room each time.
 #[test]
-fn full_disk() {
+fn writes_on_a_full_disk_fail() {
     let fault = FaultFs::new(options(1));
     let fs: Arc<dyn Fs> = Arc::new(fault.clone());
     let log = LogOptions::default().identifier(7).sync(true);
@@ -343,7 +343,7 @@ fn power_loss_during_a_rewrite() {
 /// fails, the new log is in place, and the error tells how to repair the pair. Method: fail each of
 /// the two renames of a rewrite.
 #[test]
-fn moves_of_a_pair_that_fail() {
+fn failed_publication_of_a_pair() {
     use cairn_vfs::Operation;
     use cairn_vfs::fault::Rule;
     let ops: Vec<Op> = batches().concat();

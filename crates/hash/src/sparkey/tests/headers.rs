@@ -35,17 +35,17 @@ enum Expected {
     Mismatch,
 }
 
-fn check(what: &str, name: &str, result: crate::Result<SparkeyReader>, expected: Expected) {
-    let error = result.expect_err(what);
+fn check(detail: &str, name: &str, result: crate::Result<SparkeyReader>, expected: Expected) {
+    let error = result.expect_err(detail);
     let (file, found) = match &error {
         Error::Corruption { file, offset, .. } => (file, Expected::Corruption(*offset)),
         Error::Foreign { file, .. } => (file, Expected::Foreign),
         Error::Unsupported { file, .. } => (file, Expected::Unsupported),
         Error::Mismatch { file, .. } => (file, Expected::Mismatch),
-        other => panic!("{what}: {other}"),
+        other => panic!("{detail}: {other}"),
     };
     let expected_file = if expected == Expected::Mismatch { INDEX } else { name };
-    assert_eq!((file.as_path(), found), (Path::new(expected_file), expected), "{what}: {error}");
+    assert_eq!((file.as_path(), found), (Path::new(expected_file), expected), "{detail}: {error}");
 }
 
 /// Goal: an invalid field in the header of a log causes an error that names the field. Method:
@@ -80,8 +80,8 @@ fn log_header_checks() {
         ("unknown compression", 64, &[3], Unsupported),
         ("absurd entries a block", 80, &[255; 4], Corruption(80)),
     ];
-    for (what, at, field, expected) in cases {
-        check(what, LOG, open_changed(Compression::None, LOG, set(at, field)), expected);
+    for (detail, at, field, expected) in cases {
+        check(detail, LOG, open_changed(Compression::None, LOG, set(at, field)), expected);
     }
     for block_bytes in [0u32, 9, (1 << 30) + 1] {
         let result = open_changed(Compression::Snappy, LOG, set(68, &block_bytes.to_le_bytes()));
@@ -120,8 +120,8 @@ fn index_header_checks() {
         ("absurd entry bits", 92, &[63], Corruption(92)),
         ("absurd collisions", 96, &huge, Corruption(96)),
     ];
-    for (what, at, field, expected) in cases {
-        check(what, INDEX, open_changed(Compression::None, INDEX, set(at, field)), expected);
+    for (detail, at, field, expected) in cases {
+        check(detail, INDEX, open_changed(Compression::None, INDEX, set(at, field)), expected);
     }
     assert!(open_changed(Compression::None, INDEX, set(8, &[0])).is_ok(), "index version 1.0 is read as 1.1");
     let longer = open_changed(Compression::None, INDEX, |bytes| bytes.push(0));
@@ -131,7 +131,7 @@ fn index_header_checks() {
 /// Goal: swapped and foreign files are distinguished from the expected ones. Method: the log as the
 /// index and the reverse, empty files, text.
 #[test]
-fn foreign_files() {
+fn foreign_files_are_refused() {
     let store = store(Compression::None);
     let (log, index) = (store.read(LOG), store.read(INDEX));
     let swapped = Store::from_bytes(&index, &log).open(&ReaderOptions::default()).unwrap_err();
@@ -155,7 +155,7 @@ fn foreign_files() {
 /// more than the log is refused.
 /// Method: append after indexing; then combine the older log with the newer index.
 #[test]
-fn older_index() {
+fn index_of_an_older_log_state() {
     let store = store(Compression::None);
     let (old_log, old_index) = (store.read(LOG), store.read(INDEX));
     let mut writer = LogWriter::append_in(&store.fs, LOG, &LogOptions::default()).unwrap();

@@ -9,7 +9,7 @@ use super::*;
 /// it; index, look up, scan, append, verify. Nothing reads the hole, because an uncompressed value
 /// is skipped.
 #[test]
-fn beyond_four_gib() {
+fn offsets_beyond_four_gib() {
     const HOLE: u64 = 5 << 30;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.spl");

@@ -76,7 +76,7 @@ fn colliding_hashes() {
 /// Goal: an absent key is not found in a full table, whatever its hash. Method: a table of one
 /// slot, and two keys with equal 32-bit hashes; every kind of query, in every mode.
 #[test]
-fn absent_from_a_full_table() {
+fn absent_key_in_a_full_table() {
     let hash = |key: &[u8]| cairn_codec::murmur3::hash32(key, 1);
     let (present, absent) = (b"aaaaaaaa", b"0013H&Q|");
     assert_eq!(hash(present), hash(absent));
@@ -101,7 +101,7 @@ fn absent_from_a_full_table() {
 /// Goal: values are borrowed where possible: mapped and uncompressed, or from a cached block.
 /// Method: check the variant that a lookup returns.
 #[test]
-fn borrows_where_possible() {
+fn uncompressed_values_are_borrowed() {
     use std::borrow::Cow::{Borrowed, Owned};
     let ops = [put("a", "1"), put("b", "2"), Op::Put(b"long".to_vec(), vec![b'x'; 5000])];
     let plain = Store::build(&ops, &LogOptions::default(), &IndexOptions::default());
@@ -145,7 +145,7 @@ fn shared_by_threads() {
 /// Goal: loads report how much they achieved, on the real file system. Method: prefetch and lock
 /// both files of a small store.
 #[test]
-fn loads_report() {
+fn load_summary_reports_both_files() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
     let mut writer = LogWriter::create(&path, &LogOptions::default()).unwrap();

@@ -64,7 +64,7 @@ fn rewrite(reader: &SparkeyReader, store: &Store, target: &str, log: &LogOptions
 /// would be lost. Method: a rewrite while a writer is open, onto the same store and onto another;
 /// then the writer continues.
 #[test]
-fn a_writer_keeps_its_log() {
+fn rewrite_is_refused_while_a_writer_is_open() {
     let (store, other) = (small(), Store::log_only(&[put("x", "y")], &LogOptions::default()));
     let reader = store.reader();
     for target in [&store, &other] {
@@ -84,7 +84,7 @@ fn a_writer_keeps_its_log() {
 /// Method: append to the log, or replace it, while a reader is open; then open it again and
 /// rewrite.
 #[test]
-fn a_newer_log_is_not_lost() {
+fn rewrite_keeps_a_newer_log() {
     let store = small();
     let reader = store.reader();
     let mut writer = LogWriter::append_in(&store.fs, LOG, &LogOptions::default()).unwrap();
@@ -107,7 +107,7 @@ fn a_newer_log_is_not_lost() {
 /// Goal: an old index is never accepted as one of the new log. Method: request the identifier of
 /// the rewritten store, and that of the replaced one.
 #[test]
-fn identifiers_are_not_taken_over() {
+fn rewritten_log_gets_a_new_identifier() {
     let store = small();
     LogWriter::create_in(&store.fs, "y", &LogOptions::default().identifier(8)).unwrap().close().unwrap();
     let reader = store.reader();

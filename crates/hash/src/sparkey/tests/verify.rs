@@ -14,7 +14,7 @@ fn store(compression: Compression) -> Store {
 
 /// Goal: the report has the right counts. Method: a store with known counts.
 #[test]
-fn report() {
+fn verify_report_counts_records() {
     for compression in [Compression::None, Compression::Snappy, Compression::ZSTD] {
         let store = store(compression);
         let report = store.reader().verify().unwrap();
@@ -79,7 +79,7 @@ fn forged_indexes_are_found() {
 /// Goal: the maxima in the header of the log are checked against its records. Method: every bit of
 /// the longest key and value, and fewer entries per block than there are.
 #[test]
-fn maxima_of_the_log() {
+fn longest_key_and_value_are_checked() {
     for compression in [Compression::None, Compression::Snappy] {
         let store = store(compression);
         let (log, index) = (store.read(LOG), store.read(INDEX));
@@ -148,7 +148,7 @@ fn sizes(ops: &[Op], count: usize) -> [BTreeSet<u64>; 2] {
 /// of indexing. Method: stores with overwrites and deletes, with the size in the header set to each
 /// number in turn. The sizes of the writers are derived from their behaviour, index after index.
 #[test]
-fn garbage_as_both_writers_count_it() {
+fn garbage_counts_of_c_and_java_are_accepted() {
     let first = [put("a", "1"), put("b", "2"), delete("a"), delete("b")];
     let mut second = vec![put("a", "1"), put("longer", "23"), delete("a"), put("c", "3456"), put("c", "4")];
     second.extend([delete("absent"), delete("longer"), put("a", "5"), delete("a")]);
@@ -182,7 +182,7 @@ fn garbage_as_both_writers_count_it() {
 /// Java puts `a=1` and `b=2`, deletes `a` and writes its index; the C library appends a delete of
 /// `b` and indexes that.
 #[test]
-fn a_log_indexed_by_both() {
+fn index_of_java_and_of_cairn_verify() {
     let ops = [put("a", "1"), put("b", "2"), delete("a"), delete("b")];
     let store = Store::log_only(&ops, &LogOptions::default().identifier(7));
     let mut log = store.read(LOG);

@@ -84,7 +84,7 @@ fn compression_in_the_header() {
             Reader::open_in(&fs, Path::new("t"), ReaderOptions::default())
         };
         let unknown = open_with(3).unwrap_err();
-        assert!(matches!(&unknown, Error::Unsupported { what, .. } if what.contains("compression 3")));
+        assert!(matches!(&unknown, Error::Unsupported { detail, .. } if detail.contains("compression 3")));
         let as_snappy = open_with(2);
         assert_eq!(matches!(as_snappy, Err(Error::Corruption { offset: 136, .. })), has_dictionary);
         open_with(number).unwrap().verify().unwrap();

@@ -3,9 +3,9 @@
 use cairn_codec::checksum::xxh3_64;
 use cairn_vfs::OpenOptions;
 
-use super::super::emit::{Shape, emit};
 use super::super::format::{LINE_BYTES, PAGE_BYTES, word64};
-use super::super::ingest::{Ingest, WaitingRecord};
+use super::super::ingest::{BufferedRecord, Ingest};
+use super::super::layout::{Shape, lay_out};
 use super::super::pages::build_tree;
 use super::super::place::Place;
 use super::*;
@@ -48,14 +48,14 @@ fn put_word(bytes: &mut [u8], at: usize, word: u64) {
 
 fn refused(fs: &Arc<dyn Fs>) -> (u64, String) {
     match Reader::open_in(fs, Path::new("t"), ReaderOptions::default()) {
-        Err(Error::Corruption { offset, what, .. }) => (offset, what),
+        Err(Error::Corruption { offset, detail, .. }) => (offset, detail),
         other => panic!("{other:?}"),
     }
 }
 
 fn damage<T: std::fmt::Debug>(result: crate::Result<T>) -> (u64, String) {
     match result {
-        Err(Error::Corruption { offset, what, .. }) => (offset, what),
+        Err(Error::Corruption { offset, detail, .. }) => (offset, detail),
         other => panic!("{other:?}"),
     }
 }
@@ -63,7 +63,7 @@ fn damage<T: std::fmt::Debug>(result: crate::Result<T>) -> (u64, String) {
 /// Goal: the tables of these tests are invalid only because of their changes. Method: change
 /// nothing.
 #[test]
-fn an_unchanged_table_is_sound() {
+fn unchanged_table_verifies() {
     let fs = forged(&numbered(3000), |_, _| {});
     agrees(&open(&fs, "t", Mode::Mmap), &numbered(3000).into_iter().collect(), &[]);
 }
@@ -72,7 +72,7 @@ fn an_unchanged_table_is_sound() {
 /// any entry may have been passed on, so a search that ends without an error before the last line
 /// has met the distance limit; in each reader mode.
 #[test]
-fn searches_end() {
+fn searches_end_in_forged_tables() {
     let records = numbered(8000);
     let fs = forged(&records, |bytes, table| {
         for line in 0..table.header.index_lines {
@@ -131,19 +131,19 @@ fn too_many_keys_of_one_hash() {
         let mut ingest = Ingest::new(&fs(), "s".into(), 1 << 24);
         for n in 0..count {
             let key = &n.to_le_bytes();
-            ingest.push(WaitingRecord { hash: n, key, stored: b"", tag: Tag::Raw }).unwrap();
+            ingest.push(BufferedRecord { hash: n, key, stored: b"", tag: Tag::Raw }).unwrap();
         }
         let sealed = ingest.seal().unwrap();
         let shape =
             Shape { partition_bits: 0, fixed: false, tagged: false, drops_tombstones: false, fill: 0.95 };
         let mut compressor =
             super::super::compression::ValueCompressor::new(Compression::None, None).unwrap();
-        match emit(&sealed.load(0, 0).unwrap(), shape, &mut compressor) {
-            Ok(emitted) => {
-                let lines = emitted.lines.len() as u64 / LINE_BYTES;
-                assert!(fits && lines <= 2 * u64::from(emitted.home_lines), "{count}");
+        match lay_out(&sealed.load(0, 0).unwrap(), shape, &mut compressor) {
+            Ok(layout) => {
+                let lines = layout.lines.len() as u64 / LINE_BYTES;
+                assert!(fits && lines <= 2 * u64::from(layout.home_lines), "{count}");
             }
-            Err(Error::Invalid { what }) => assert!(!fits && what.contains("seed"), "{count}: {what}"),
+            Err(Error::Invalid { detail }) => assert!(!fits && detail.contains("seed"), "{count}: {detail}"),
             Err(error) => panic!("{error}"),
         }
     }
@@ -176,7 +176,7 @@ fn slots_that_share_a_record() {
 /// Goal: `verify` detects a record that no search finds. Method: the fingerprint of a slot is
 /// changed, in a line with lengths and in one of fixed widths; the rest of the table is valid.
 #[test]
-fn records_that_no_search_finds() {
+fn unreachable_records_are_reported() {
     let fixed: Vec<_> = (0..20u64).map(|n| (n.to_le_bytes().to_vec(), vec![n as u8; 8])).collect();
     for (records, is_fixed) in [(numbered(20), false), (fixed, true)] {
         let fs = forged(&records, |bytes, table| {
@@ -187,8 +187,8 @@ fn records_that_no_search_finds() {
             let table = open(&fs, "t", mode);
             let lost = table.records().next().unwrap().unwrap();
             assert_eq!(table.get(&lost.key).unwrap(), None, "the forgery works");
-            let (at, what) = damage(table.verify());
-            assert!(at == lost.start && what.contains("does not find it"), "{at}: {what}");
+            let (at, detail) = damage(table.verify());
+            assert!(at == lost.start && detail.contains("does not find it"), "{at}: {detail}");
         }
     }
 }
@@ -278,7 +278,7 @@ fn records_that_no_builder_writes() {
 /// Method: one less and one more in the header, in each reader mode; all entries are returned, and
 /// then the error.
 #[test]
-fn scans_count_what_they_meet() {
+fn scans_compare_their_count_with_the_header() {
     for counted in [99, 101] {
         let fs = forged(&numbered(100), |bytes, _| {
             put_word(bytes, 48, counted);
@@ -287,8 +287,8 @@ fn scans_count_what_they_meet() {
         for mode in [Mode::Mmap, Mode::Heap, Mode::Pread] {
             let table = open(&fs, "t", mode);
             let mut found: Vec<_> = table.scan().collect();
-            let (at, what) = damage(found.pop().unwrap());
-            assert!(at == 48 && what.contains("found 100 entries"), "{mode:?}, {counted}: {at}, {what}");
+            let (at, detail) = damage(found.pop().unwrap());
+            assert!(at == 48 && detail.contains("found 100 entries"), "{mode:?}, {counted}: {at}, {detail}");
             assert_eq!(found.iter().filter(|entry| entry.is_ok()).count(), 100, "{mode:?}, {counted}");
             damage(table.verify());
         }
@@ -298,7 +298,7 @@ fn scans_count_what_they_meet() {
 /// Goal: a header is refused if its entries exceed its lines or if its id is 0. Method: one entry
 /// too many, with matching puts; an id of 0.
 #[test]
-fn entries_and_ids_that_cannot_be() {
+fn impossible_entry_counts_and_ids_are_refused() {
     let too_many = forged(&numbered(100), |bytes, table| {
         put_word(bytes, 48, 28 * table.header.index_lines + 1);
         put_word(bytes, 64, u64::MAX);

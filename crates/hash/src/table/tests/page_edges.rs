@@ -34,7 +34,7 @@ fn crossings(table: &Reader) -> (Vec<Crossing>, HashMap<u64, Vec<Vec<u8>>>) {
 /// its bytes on that page are inverted. Other lookups verify the first page before. Each kind of
 /// query fails, twice, for records of all kinds.
 #[test]
-fn damage_beyond_the_first_page() {
+fn damage_beyond_the_first_page_of_a_record() {
     // With snappy the even ones are stored compressed and the others uncompressed.
     let (mut mixed, mut rng) = (numbered(300), SeededRng::new(1));
     for (n, (_, value)) in mixed.iter_mut().enumerate() {
@@ -91,7 +91,7 @@ fn fails(table: &Reader, record: &Crossing, page: u64, neighbours: &[Vec<u8>]) {
 /// make its key seem absent. Method: a seed for which the second byte of a key length is the first
 /// of a page; each bit of that byte is flipped.
 #[test]
-fn damage_in_a_head() {
+fn damage_in_a_record_head() {
     let records: Vec<_> = (0..300).map(|n| (format!("{n:0140}").into_bytes(), vec![7; n % 50])).collect();
     let fs = fs();
     let crossing = |seed| {

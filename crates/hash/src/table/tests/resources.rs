@@ -4,14 +4,14 @@ use std::sync::Mutex;
 
 use cairn_vfs::{FaultFs, FaultOptions, OpenOptions, StdFs};
 
-use super::super::ingest::{Ingest, WaitingRecord, temporary_file};
+use super::super::ingest::{BufferedRecord, Ingest, temporary_file};
 use super::super::source::Scratch;
 use super::*;
 
 /// Goal: a read of a long value leaves no buffer of its length in the thread. Method: values of
 /// megabytes, read whole and scanned, in a table that is not mapped.
 #[test]
-fn long_values_keep_no_memory() {
+fn long_values_leave_no_memory_held() {
     let fs = fs();
     let records = [(b"a".to_vec(), vec![1; 3 << 20]), (b"b".to_vec(), vec![2; (5 << 20) + 77])];
     build(&fs, "t", options(), &records);
@@ -25,7 +25,7 @@ fn long_values_keep_no_memory() {
 /// page. Method: records of all lengths up to a few pages, except those in the last slots of their
 /// lines, whose length is not known.
 #[test]
-fn one_read_a_lookup() {
+fn lookup_takes_one_read() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let fs: Arc<dyn Fs> = Arc::new(disk.clone());
     let mut records = numbered(2000);
@@ -47,13 +47,13 @@ fn one_read_a_lookup() {
 /// Goal: once anything was spilled, everything is, so that the memory is free for sorting. Method:
 /// as many records as fit, and more.
 #[test]
-fn a_build_that_spills_keeps_nothing() {
+fn spilling_build_leaves_no_files() {
     for (count, fits) in [(10u32, true), (1000, false)] {
         let mut ingest = Ingest::new(&fs(), "s".into(), 2 << 20);
         for n in 0..count {
             let hash = u64::from(n) << 50;
             let key = &n.to_le_bytes();
-            ingest.push(WaitingRecord { hash, key, stored: &[7; 5000], tag: Tag::Raw }).unwrap();
+            ingest.push(BufferedRecord { hash, key, stored: &[7; 5000], tag: Tag::Raw }).unwrap();
         }
         let sealed = ingest.seal().unwrap();
         assert_eq!((sealed.memory_bytes() > 0, sealed.spilled_bytes() == 0), (fits, fits));
@@ -65,9 +65,9 @@ fn a_build_that_spills_keeps_nothing() {
 type Steps = Arc<Mutex<Vec<(Stage, u64, u64)>>>;
 
 #[derive(Debug)]
-struct Heard(Steps);
+struct RecordedSteps(Steps);
 
-impl Progress for Heard {
+impl Progress for RecordedSteps {
     fn advanced(&mut self, stage: Stage, done: u64, total: u64) {
         self.0.lock().unwrap().push((stage, done, total));
     }
@@ -76,10 +76,10 @@ impl Progress for Heard {
 /// Goal: the reported progress reaches the end of each stage. Method: a build of several
 /// partitions.
 #[test]
-fn progress_gets_to_the_end() {
+fn progress_reaches_the_total() {
     let (fs, steps) = (fs(), Steps::default());
     let mut builder = Builder::create_in(&fs, Path::new("t"), options(), &mut SeededRng::new(1)).unwrap();
-    builder.set_progress(Box::new(Heard(steps.clone())));
+    builder.set_progress(Box::new(RecordedSteps(steps.clone())));
     numbered(20_000).iter().for_each(|(key, value)| builder.put(key, value).unwrap());
     builder.finish().unwrap();
     let mut expected: Vec<_> = (1..=4).map(|done| (Stage::Sort, done, 4)).collect();
@@ -90,7 +90,7 @@ fn progress_gets_to_the_end() {
 /// Goal: a spill file is always a new file. Method: a symbolic link to another file at its path,
 /// and a file of that name; the contents of both stay unchanged, and the name is free afterwards.
 #[test]
-fn temporary_files_are_new_ones() {
+fn build_creates_its_temporary_files_anew() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     let fs: Arc<dyn Fs> = Arc::new(StdFs::new());

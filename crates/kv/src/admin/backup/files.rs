@@ -1,12 +1,8 @@
 //! The files of a backup directory: their names, and the removal of those that are no longer
 //! needed.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::Backups;
-use crate::Result;
-use crate::admin::capture::files_of;
 use crate::admin::transfer::Content;
 use crate::version::FileName;
 
@@ -26,6 +22,7 @@ pub(super) fn backup_number(path: &Path) -> Option<u64> {
 /// because a store that was restored and then written to can have different content under the same
 /// number.
 pub(super) fn shared_path(dir: &Path, name: FileName, content: Content) -> PathBuf {
+    debug_assert!(matches!(name, FileName::Table(_) | FileName::Blob(_)), "{name} is not shared");
     let (number, ending) = match name {
         FileName::Blob(number) => (number, "blob"),
         other => (other.number().unwrap_or(0), "table"),
@@ -34,7 +31,7 @@ pub(super) fn shared_path(dir: &Path, name: FileName, content: Content) -> PathB
 }
 
 /// Returns true for a name that [`shared_path`] produces.
-fn is_shared(path: &Path) -> bool {
+pub(super) fn is_shared(path: &Path) -> bool {
     let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| {
         name.strip_suffix(".table")
             .or_else(|| name.strip_suffix(".blob"))
@@ -44,36 +41,6 @@ fn is_shared(path: &Path) -> bool {
         let is_number = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
         is_number && checksum.len() == 16 && checksum.bytes().all(|byte| byte.is_ascii_hexdigit())
     })
-}
-
-impl Backups {
-    /// Removes partly written files that a crash left behind. They still have the names they have
-    /// in a store.
-    pub(super) fn remove_unfinished(&self) -> Result<()> {
-        for path in self.fs.read_dir(&self.dir)? {
-            if matches!(FileName::parse(&path), Some(FileName::Table(_) | FileName::Blob(_))) {
-                self.fs.remove(&path)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes the files that no backup refers to.
-    pub(super) fn remove_unneeded(&self) -> Result<()> {
-        let mut needed = BTreeSet::new();
-        for (id, _) in self.numbers()? {
-            let record = self.record(id)?;
-            needed.extend(
-                files_of(&record.edit).iter().map(|file| shared_path(&self.dir, file.name, file.content)),
-            );
-        }
-        for path in self.fs.read_dir(&self.dir)? {
-            if is_shared(&path) && !needed.contains(&path) {
-                self.fs.remove(&path)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

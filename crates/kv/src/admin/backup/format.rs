@@ -27,6 +27,8 @@ const MAGIC: [u8; 8] = *b"CAIRNBAK";
 const VERSION: u64 = 1;
 const HEADER_BYTES: usize = 56;
 
+const _: () = assert!(HEADER_BYTES == 8 * 7, "magic and six words");
+
 /// One backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
@@ -46,6 +48,7 @@ impl Record {
         for word in words {
             out.extend_from_slice(&word.to_le_bytes());
         }
+        debug_assert_eq!(out.len(), HEADER_BYTES, "the edit follows the header");
         out.extend_from_slice(&edit);
         out.extend_from_slice(&xxh3_64(&out).to_le_bytes());
         out
@@ -73,9 +76,12 @@ impl Record {
         if u64::from_le_bytes(*sum) != xxh3_64(body) {
             return Err(damaged(body.len(), "the checksum does not match"));
         }
-        if version != VERSION {
-            let what = format!("version {version} of a backup record, supported is version {VERSION}");
-            return Err(Error::unsupported(path, what));
+        match version {
+            1 => {}
+            other => {
+                let what = format!("version {other} of a backup record, supported is version 1");
+                return Err(Error::unsupported(path, what));
+            }
         }
         let (id, created_secs, store_id, copied_bytes, len) = (word(), word(), word(), word(), word());
         if len != edit.len() as u64 {

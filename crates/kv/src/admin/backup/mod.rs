@@ -16,19 +16,21 @@ mod files;
 mod format;
 mod restore;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cairn_vfs::sync::{Arc, RwLock, read, write};
-use cairn_vfs::{AtomicFile, ErrorKind, File, Fs, OpenOptions, StdFs};
+use cairn_vfs::{AtomicFile, ErrorKind, File, Fs, OpenOptions, StdFs, ensure};
 
-use self::files::{backup_number, backup_path, shared_path};
+use self::files::{backup_number, backup_path, is_shared, shared_path};
 use self::format::Record;
 use super::capture::files_of;
 use super::transfer::{Content, copy};
 use crate::db::Db;
-use crate::db::open::LOCK_NAME;
+use crate::db::reserve::LOCK_NAME;
 use crate::kind::Seqno;
+use crate::version::FileName;
 use crate::{Error, Result};
 
 /// A directory of backups. Only one handle can be open at a time, across all processes: the lock on
@@ -174,8 +176,11 @@ impl Backups {
         let id = self.numbers()?.last().map_or(1, |(id, _)| id + 1);
         let created_secs = inner.clock.wall().as_secs();
         let record = Record { id, created_secs, store_id: inner.versions.store_id(), copied_bytes, edit };
-        let file = AtomicFile::create(&self.fs, &backup_path(&self.dir, id))?;
-        file.file().write_all_at(&record.encode(), 0)?;
+        let (path, bytes) = (backup_path(&self.dir, id), record.encode());
+        ensure!(backup_number(&path) == Some(id), "backup {id} would not be found as {}", path.display());
+        ensure!(Record::decode(&bytes, &path)? == record, "the record of backup {id} would not be read back");
+        let file = AtomicFile::create(&self.fs, &path)?;
+        file.file().write_all_at(&bytes, 0)?;
         file.commit()?;
         Ok(info(&record))
     }
@@ -263,6 +268,7 @@ impl Backups {
         let paths = self.fs.read_dir(&self.dir)?.into_iter();
         let mut all: Vec<_> = paths.filter_map(|path| Some((backup_number(&path)?, path))).collect();
         all.sort_unstable();
+        debug_assert!(all.is_sorted_by(|a, b| a.0 < b.0), "a number has one canonical name");
         Ok(all)
     }
 
@@ -280,6 +286,36 @@ impl Backups {
             return Err(Error::corruption(&path, 16, format!("it is backup {}, expected {id}", record.id)));
         }
         Ok(record)
+    }
+}
+
+impl Backups {
+    /// Removes partly written files that a crash left behind. They still have the names they have
+    /// in a store.
+    fn remove_unfinished(&self) -> Result<()> {
+        for path in self.fs.read_dir(&self.dir)? {
+            if matches!(FileName::parse(&path), Some(FileName::Table(_) | FileName::Blob(_))) {
+                self.fs.remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the files that no backup refers to.
+    fn remove_unneeded(&self) -> Result<()> {
+        let mut needed = BTreeSet::new();
+        for (id, _) in self.numbers()? {
+            let record = self.record(id)?;
+            needed.extend(
+                files_of(&record.edit).iter().map(|file| shared_path(&self.dir, file.name, file.content)),
+            );
+        }
+        for path in self.fs.read_dir(&self.dir)? {
+            if is_shared(&path) && !needed.contains(&path) {
+                self.fs.remove(&path)?;
+            }
+        }
+        Ok(())
     }
 }
 

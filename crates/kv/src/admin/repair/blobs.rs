@@ -10,12 +10,12 @@ use cairn_vfs::OpenOptions;
 use cairn_vfs::sync::Arc;
 
 use super::Repair;
-use super::plan::PlannedKeyspace;
+use super::plan::{PlannedKeyspace, wanted_blobs};
 use crate::admin::transfer::Content;
 use crate::admin::verify::check_blob;
 use crate::blob::{BlobReader, BlobRef, BlobWriter};
-use crate::file::FileNumber;
-use crate::version::{BlobMeta, FileName, KeyspaceId, NewTable};
+use crate::file::{BlobMeta, FileNumber};
+use crate::version::{FileName, KeyspaceId, NewTable};
 use crate::{Error, Result};
 
 /// Damaged blob files of a keyspace, and the files to which their values move.
@@ -169,14 +169,4 @@ impl Salvage {
         }
         Ok(())
     }
-}
-
-/// Returns the blob files that the tables refer to, each with the total bytes of the referenced
-/// values. Empty values need no file.
-pub(super) fn wanted_blobs(tables: &[NewTable]) -> BTreeMap<FileNumber, u64> {
-    let mut wanted = BTreeMap::new();
-    for &(number, bytes) in tables.iter().flat_map(|new| &new.meta.blobs).filter(|(_, bytes)| *bytes > 0) {
-        *wanted.entry(number).or_default() += bytes;
-    }
-    wanted
 }

@@ -119,6 +119,10 @@ impl Repair<'_> {
                 continue;
             };
             let number = self.number();
+            debug_assert!(
+                keyspace.tables.iter().all(|new| new.level > 0 || new.run < number),
+                "a newer run exists"
+            );
             let flushed_seqno = memtable.seqnos().map_or(0, |(_, newest)| newest);
             let ttl_secs = keyspace.ttl_secs(self.dir);
             let writer = MemtableWriter {

@@ -9,8 +9,8 @@
 
 use std::cmp::Reverse;
 
-use cairn_vfs::OpenOptions;
 use cairn_vfs::sync::Arc;
+use cairn_vfs::{OpenOptions, ensure};
 
 use super::Repair;
 use super::blobs::{Fate, Salvage};
@@ -49,6 +49,10 @@ impl Repair<'_> {
         keyspace: &PlannedKeyspace,
         mut metas: Vec<TableMeta>,
     ) -> Result<Vec<NewTable>> {
+        debug_assert!(
+            metas.iter().all(|meta| meta.smallest <= meta.largest),
+            "a table ends before it begins"
+        );
         metas.sort_by_key(|meta| (meta.seqnos, meta.number));
         let pairs =
             metas.iter().enumerate().flat_map(|(at, a)| metas.iter().skip(at + 1).map(move |b| (a, b)));
@@ -101,6 +105,12 @@ impl Repair<'_> {
             cursor.next()?;
         }
         out.finish_table(self, None)?;
+        ensure!(out.writer.is_none(), "the last table is not finished");
+        ensure!(
+            out.done.is_sorted_by(|a, b| a.largest <= b.smallest),
+            "the tables {:?} of one merge overlap",
+            out.done.iter().map(|meta| meta.number).collect::<Vec<_>>()
+        );
         Ok(out.done)
     }
 }

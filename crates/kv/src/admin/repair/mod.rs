@@ -207,6 +207,7 @@ impl Repair<'_> {
     /// Returns the number for a new table.
     fn number(&mut self) -> FileNumber {
         let number = self.next_file;
+        debug_assert!(number < u64::MAX, "file numbers are used up");
         self.next_file += 1;
         number
     }

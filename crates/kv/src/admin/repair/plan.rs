@@ -6,7 +6,6 @@ use std::path::Path;
 use cairn_vfs::sync::Arc;
 
 use super::Repair;
-use super::blobs::wanted_blobs;
 use crate::admin::verify::check_table;
 use crate::batch::DEFAULT;
 use crate::blob::BlobReader;
@@ -14,13 +13,11 @@ use crate::cache::Cache;
 use crate::db::open::DEFAULT_NAME;
 use crate::db::output::table_options;
 use crate::db::stored_options::StoredOptions;
-use crate::file::{FileNumber, Ingested, TableMeta};
+use crate::file::{BlobMeta, FileNumber, Ingested, TableMeta};
 use crate::kind::Seqno;
 use crate::options::KeyspaceOptions;
 use crate::table::{OpenOptions, Table, TableOptions};
-use crate::version::{
-    BlobMeta, FileName, KeyspaceId, NewKeyspace, NewTable, Version, VersionEdit, VersionSet,
-};
+use crate::version::{FileName, KeyspaceId, NewKeyspace, NewTable, Version, VersionEdit, VersionSet};
 use crate::{Error, Result};
 
 /// A keyspace of the repaired store.
@@ -281,4 +278,14 @@ fn found_table(number: FileNumber, checksum: u64, table: &Table, now_secs: u64) 
         ingested,
     };
     FoundTable { meta, keyspace: found.keyspace.clone(), flushed_seqno: found.flushed_seqno }
+}
+
+/// Returns the blob files that the tables refer to, each with the total bytes of the referenced
+/// values. Empty values need no file.
+pub(super) fn wanted_blobs(tables: &[NewTable]) -> BTreeMap<FileNumber, u64> {
+    let mut wanted = BTreeMap::new();
+    for &(number, bytes) in tables.iter().flat_map(|new| &new.meta.blobs).filter(|(_, bytes)| *bytes > 0) {
+        *wanted.entry(number).or_default() += bytes;
+    }
+    wanted
 }

@@ -6,7 +6,7 @@ use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, lock};
 use cairn_vfs::{CrashImage, ErrorKind, FaultFs, Fs, MemFs, OpenOptions, Operation};
 
-use super::asking::Asking;
+use super::hook_fs::HookFs;
 use super::*;
 use crate::Backups;
 
@@ -265,7 +265,7 @@ fn medium_that_cannot_be_written_to() {
     fill(&db, 0..100, 1);
     open_backups(&memory).create(&db).unwrap();
     drop(db);
-    let fs = Asking::over(&memory, |operation, path| {
+    let fs = HookFs::over(&memory, |operation, path| {
         match operation != Operation::Read && path.starts_with(BACKUPS) {
             true => {
                 Err(cairn_vfs::Error::new(operation, path, std::io::ErrorKind::ReadOnlyFilesystem.into()))
@@ -302,7 +302,7 @@ fn threads_take_turns() {
         db.flush().unwrap();
         let ((begin, begun), (end, ended)) = (channel(), channel());
         let (ended, is_first) = (Mutex::new(ended), AtomicBool::new(true));
-        let fs = Asking::over(&memory, move |_, path| {
+        let fs = HookFs::over(&memory, move |_, path| {
             if path.ends_with("000002.backup.tmp") && is_first.swap(false, Ordering::SeqCst) {
                 begin.send(()).unwrap();
                 let _ = lock(&ended).recv_timeout(Duration::from_millis(300));

@@ -5,7 +5,7 @@ use cairn_vfs::fault::{Fault, FaultOptions, crash_sweep, fault_sweep};
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{ErrorKind, Fs, MemFs, Rng, SeededRng, StdFs};
 
-use super::asking::Hooks;
+use super::hook_fs::Hooks;
 use super::*;
 use crate::batch::DEFAULT;
 use crate::strategy::UniversalOptions;
@@ -518,4 +518,25 @@ fn beside_writers() {
         writer.join().unwrap();
         reader.join().unwrap();
     });
+}
+
+/// Goal: a memtable that an ingestion replaces no longer counts towards the memory of all memtables.
+/// Method: a store with a budget; an ingestion beside the memtable's keys and one among them.
+#[test]
+fn a_replaced_memtable_leaves_the_budget() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let options = crate::Options {
+        background: crate::Background::Inline,
+        memtable_bytes_max: Some(1 << 20),
+        ..crate::Options::default()
+    };
+    let db = crate::Db::builder(STORE).fs(Arc::clone(&fs)).options(options).open().unwrap();
+    let budget = db.core.inner.budget.as_ref().unwrap();
+    build(&fs, "/t", 100..110, 1, false);
+    for number in [500, 105] {
+        db.put(key(number), value(number, 2)).unwrap();
+        assert_eq!(budget.largest(), Some(DEFAULT), "the memtable with key {number}");
+        db.ingest(&["/t"], &COPY).unwrap();
+        assert_eq!(budget.largest(), None, "the fresh memtable");
+    }
 }

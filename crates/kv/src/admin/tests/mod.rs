@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod asking;
 mod backup;
 mod checkpoint;
+mod hook_fs;
 mod ingest;
 mod inspect;
 mod keyspaces;

@@ -4,7 +4,7 @@ use cairn_vfs::fault::FaultOptions;
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{ErrorKind, FaultFs, Fs, MemFs, Operation, StdFs};
 
-use super::asking::Hooks;
+use super::hook_fs::Hooks;
 use super::*;
 use crate::{AddU64, IngestOptions, TableBuilder, WriteBatch};
 

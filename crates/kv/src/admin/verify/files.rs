@@ -8,9 +8,9 @@ use cairn_vfs::{ErrorKind, Fs};
 use super::{Subject, VerifyReport};
 use crate::blob::BlobReader;
 use crate::cache::Cache;
-use crate::file::TableMeta;
+use crate::file::{BlobMeta, TableMeta};
 use crate::table::{Expected, OpenOptions, Table};
-use crate::version::{BlobMeta, FileName, VersionSet};
+use crate::version::{FileName, VersionSet};
 use crate::{Error, Result};
 
 /// How often a manifest is read again that its writer may be replacing.

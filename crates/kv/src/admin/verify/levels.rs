@@ -9,7 +9,7 @@ use super::{Subject, VerifyReport};
 use crate::cursor::Cursor;
 use crate::db::level_cursor::LevelCursor;
 use crate::db::tables::Tables;
-use crate::iter::resolve::printable;
+use crate::escape::printable;
 use crate::iter::visible::Bounds;
 use crate::kind::Seqno;
 use crate::options::ReadOptions;

@@ -13,7 +13,7 @@ use crate::schedules::explore;
 #[test]
 fn flushes_know_of_snapshots() {
     explore(4_000, || {
-        let (order, snapshots) = (Order::new(1), Arc::<Snapshots>::default());
+        let (order, snapshots) = (VisibilityOrder::new(1), Arc::<Snapshots>::default());
         let left_out = Mutex::new(BTreeSet::new());
         thread::scope(|scope| {
             scope.spawn(|| (2..=4).for_each(|number| assert!(order.publish(number, number))));

@@ -2,9 +2,9 @@
 
 use cairn_codec::varint;
 
-use super::layout::{LONG, Layout, RESTART_BYTES, TRAILER_BYTES};
+use super::layout::{LONG, Layout, MAX_BLOCK_BYTES, RESTART_BYTES, TRAILER_BYTES};
 use super::{common_len, head_of};
-use crate::kind::{Kind, Seqno};
+use crate::kind::{Kind, SEQNO_MAX, Seqno};
 
 /// Collects entries, then encodes them. Their common properties are known only at the end, so until
 /// then they are kept unencoded. Reusable: `finish` leaves the builder empty but keeps its memory.
@@ -100,6 +100,15 @@ impl BlockBuilder {
         kind: Kind,
         value: &[u8],
     ) {
+        debug_assert!(key.len() + value.len() <= MAX_BLOCK_BYTES, "an entry larger than any block");
+        debug_assert!(
+            self.entries.is_empty()
+                || match shared {
+                    None => key == self.last_key(),
+                    Some(shared) => key != self.last_key() && shared == common_len(self.last_key(), key),
+                },
+            "{shared:?} bytes shared with the last key"
+        );
         let role = match shared {
             _ if self.entries.is_empty() => Role::Restart,
             None => Role::SameKey,
@@ -139,6 +148,7 @@ impl BlockBuilder {
     /// Finishes the block as [`BlockBuilder::finish`] does. `last` is the value of the last entry,
     /// if that was added by [`BlockBuilder::add_last`].
     pub(crate) fn finish_with(&mut self, last: Option<&[u8]>, out: &mut Vec<u8>) {
+        assert!(!self.entries.is_empty(), "a block has at least one entry");
         let start = out.len();
         let prefix_len = common_len(self.first_key(), self.last_key());
         let layout = self.layout();
@@ -150,6 +160,11 @@ impl BlockBuilder {
         self.heads.iter().for_each(|head| out.extend_from_slice(&head.to_le_bytes()));
         self.offsets.iter().for_each(|offset| out.extend_from_slice(&offset.to_le_bytes()));
         Layout { prefix, heads, restarts: self.heads.len() as u32, ..layout }.push_trailer(out);
+        debug_assert!(
+            Layout::check(&out[start..]).is_ok_and(|read| read.entries == layout.entries),
+            "a block of {} entries that would not be read back",
+            layout.entries
+        );
         self.clear();
     }
 
@@ -171,6 +186,7 @@ impl BlockBuilder {
                 tags_equal &= entry.seqno == first.seqno && entry.kind == first.kind;
                 lengths_equal &= entry.value_len == first.value_len;
             }
+            debug_assert!(low <= SEQNO_MAX, "sequence number {low}");
             layout.base = low;
             layout.untagged = tags_equal.then_some(first.kind);
             layout.value_len = lengths_equal.then_some(first.value_len);
@@ -194,7 +210,10 @@ impl BlockBuilder {
                     self.heads.push(head_of(suffix));
                     self.offsets.push((out.len() - start) as u32);
                 }
-                Role::NewKey => shared = entry.shared as usize - prefix_len,
+                Role::NewKey => {
+                    debug_assert!(entry.shared as usize >= prefix_len, "all keys share the prefix");
+                    shared = entry.shared as usize - prefix_len;
+                }
                 Role::SameKey => {}
             }
             let unshared = &suffix[shared..];
@@ -220,9 +239,15 @@ impl BlockBuilder {
             if layout.value_len.is_none() {
                 varint::push(u64::from(entry.value_len), out);
             }
+            debug_assert!(
+                value.len() == entry.value_len as usize,
+                "the value of the last entry is another one"
+            );
             out.extend_from_slice(unshared);
             out.extend_from_slice(value);
         }
+        debug_assert!(keys.is_empty() && values.is_empty(), "keys or values without an entry are left");
+        debug_assert_eq!(self.heads.len(), self.offsets.len(), "a restart has a head and an offset");
     }
 
     fn clear(&mut self) {

@@ -125,7 +125,18 @@ impl BlockCursor {
             self.current = None;
             return;
         };
+        debug_assert!(
+            entry.end > at && entry.end <= entries.body.len(),
+            "an entry from {at} to {}",
+            entry.end
+        );
         if !entry.same_key(at) {
+            debug_assert!(
+                self.key.len() >= entries.prefix.len() + entry.shared,
+                "an entry shares {} bytes with a key of {}",
+                entry.shared,
+                self.key.len()
+            );
             self.key.truncate(entries.prefix.len() + entry.shared);
             self.key.extend_from_slice(&entries.body[entry.unshared..entry.value]);
         }
@@ -144,6 +155,12 @@ impl BlockCursor {
         while at < end {
             let Some(entry) = entries.entry(at) else { return };
             if !entry.same_key(at) {
+                debug_assert!(
+                    entry.shared <= suffix.len(),
+                    "shares {} of {} bytes",
+                    entry.shared,
+                    suffix.len()
+                );
                 let start = self.run_keys.len();
                 self.run_keys.extend_from_within(suffix.start..suffix.start + entry.shared.min(suffix.len()));
                 self.run_keys.extend_from_slice(&entries.body[entry.unshared..entry.value]);
@@ -152,6 +169,7 @@ impl BlockCursor {
             self.run.push(RunEntry { at, entry, suffix: suffix.clone() });
             at = entry.end;
         }
+        debug_assert_eq!(at, end, "the run's entries end where one begins");
     }
 
     /// Moves to the last of the entries read from the run.
@@ -161,5 +179,14 @@ impl BlockCursor {
             self.key.extend_from_slice(&self.run_keys[last.suffix]);
             (last.at, last.entry)
         });
+    }
+}
+
+impl Entries<'_> {
+    /// Returns the first key that is not less than `key`.
+    pub(crate) fn key_at_or_after(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let mut cursor = BlockCursor::default();
+        cursor.seek(self, key);
+        cursor.valid().then(|| cursor.key().to_vec())
     }
 }

@@ -19,6 +19,11 @@ const UNTAGGED: u64 = 1 << 56;
 const KIND_SHIFT: u32 = 57;
 const FIXED_VALUES: u64 = 1 << 59;
 
+const _: () = assert!(TRAILER_BYTES == 8 + 4 * 4, "the base and four words");
+const _: () = assert!(RESTART_BYTES == 4 + 4, "a head and an offset");
+const _: () = assert!(SEQNO_MAX < UNTAGGED && UNTAGGED < 1 << KIND_SHIFT, "the base has room for the flag");
+const _: () = assert!(3 << KIND_SHIFT < FIXED_VALUES, "the kind has two bits");
+
 /// The decoded trailer of a block. For a validated block, all positions lie within its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -78,6 +83,19 @@ impl Entry {
 
 impl Layout {
     pub(super) fn push_trailer(&self, out: &mut Vec<u8>) {
+        debug_assert!(self.base <= SEQNO_MAX, "the base {} exceeds 56 bits", self.base);
+        debug_assert!(
+            self.prefix <= self.heads,
+            "the prefix ends at {}, the heads begin at {}",
+            self.prefix,
+            self.heads
+        );
+        debug_assert!(
+            (1..=self.entries).contains(&self.restarts),
+            "{} restarts of {} entries",
+            self.restarts,
+            self.entries
+        );
         let untagged = self.untagged.map_or(0, |kind| UNTAGGED | (kind as u64) << KIND_SHIFT);
         let fixed = self.value_len.map_or(0, |_| FIXED_VALUES);
         out.extend_from_slice(&(self.base | untagged | fixed).to_le_bytes());

@@ -51,6 +51,9 @@ impl<'a> Entries<'a> {
         let (words, _) = rest.as_chunks::<4>();
         let (heads, words) = words.split_at_checked(layout.restarts as usize).unwrap_or_default();
         let offsets = words.get(..heads.len()).unwrap_or_default();
+        debug_assert_eq!(body.len(), layout.prefix as usize, "the layout of another block");
+        debug_assert_eq!(heads.len(), layout.restarts as usize, "the layout of another block");
+        debug_assert_eq!(offsets.len(), heads.len(), "a restart has a head and an offset");
         Entries { layout, body, prefix, heads, offsets }
     }
 
@@ -132,13 +135,6 @@ impl<'a> Entries<'a> {
         self.entry(self.offset(restart)).map(|entry| entry.value..entry.end)
     }
 
-    /// Returns the first key that is not less than `key`.
-    pub(crate) fn key_at_or_after(&self, key: &[u8]) -> Option<Vec<u8>> {
-        let mut cursor = super::BlockCursor::default();
-        cursor.seek(self, key);
-        cursor.valid().then(|| cursor.key().to_vec())
-    }
-
     /// Returns the value of the first entry.
     pub(crate) fn first_value(&self) -> Option<Range<usize>> {
         self.entry(0).map(|entry| entry.value..entry.end)
@@ -214,6 +210,7 @@ impl<'a> Entries<'a> {
     /// Returns the first run from `first` on that has a different head, or whose suffix is not
     /// `below`.
     fn first_among_ties(&self, head: u32, first: usize, below: impl Fn(&[u8]) -> bool) -> Option<usize> {
+        debug_assert!(first < self.heads.len(), "restart {first} of {}", self.heads.len());
         let ties = self.heads[first..].partition_point(|other| u32::from_le_bytes(*other) <= head);
         let (mut low, mut high) = (first, first + ties);
         while low < high {
@@ -225,6 +222,7 @@ impl<'a> Entries<'a> {
                 high = middle;
             }
         }
+        debug_assert!(first <= low && low <= self.heads.len(), "restart {low} of {}", self.heads.len());
         Some(low)
     }
 }

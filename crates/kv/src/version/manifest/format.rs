@@ -23,10 +23,14 @@ use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
 use crate::file::FileNumber;
 
 pub(crate) const MAGIC: [u8; 8] = *b"CAIRNMAN";
+/// The version that is written. [`read_header`] chooses the reader of each version.
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 40;
 pub(crate) const FRAME_BYTES: usize = 20;
 pub(crate) const SEAL_BYTES: usize = 8;
+
+const _: () = assert!(HEADER_BYTES == 8 + 4 + 4 + 3 * 8, "magic, version, features, three words");
+const _: () = assert!(FRAME_BYTES == 4 + 8 + 8, "length, checksum of the payload, checksum of the frame");
 
 /// Identifies a file of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +71,7 @@ pub(crate) fn header(identity: Identity) -> [u8; HEADER_BYTES] {
     }
     let (body, sum) = out.split_at_mut(HEADER_BYTES - 8);
     sum.copy_from_slice(&xxh3_64(body).to_le_bytes());
+    debug_assert_eq!(read_header(&out), Ok(identity), "a header that would not be read back");
     out
 }
 
@@ -85,22 +90,24 @@ pub(crate) fn read_header(file: &[u8]) -> Result<Identity, BadHeader> {
     if sum != xxh3_64(bytes.get(..HEADER_BYTES - 8).unwrap_or(&[])) {
         return Err(BadHeader::Damaged(HEADER_BYTES as u64 - 8, "the header's checksum does not match"));
     }
-    if version != u64::from(VERSION) {
-        let (version, features) = (version as u32, version >> 32);
-        return Err(BadHeader::Newer(format!(
-            "version {version} with features {features:#x}; supported is version 1"
-        )));
+    match (version as u32, version >> 32) {
+        (1, 0) => Ok(Identity { store, number }),
+        (version, features) => Err(BadHeader::Newer(format!(
+            "version {version} with features {features:#x}; supported is version 1 without features"
+        ))),
     }
-    Ok(Identity { store, number })
 }
 
 /// Encodes the record at `offset` with this payload, without its seal.
 pub(crate) fn frame(identity: Identity, offset: u64, payload: &[u8]) -> Vec<u8> {
+    assert!(u32::try_from(payload.len()).is_ok(), "the length of a payload is stored in 32 bits");
+    debug_assert!(offset >= HEADER_BYTES as u64, "a record at {offset} overlaps the header");
     let seed = identity.seed(offset);
     let mut out = Vec::with_capacity(FRAME_BYTES + payload.len() + SEAL_BYTES);
     out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
     out.extend_from_slice(&xxh3_64_seeded(payload, seed).to_le_bytes());
     out.extend_from_slice(&xxh3_64_seeded(&out, seed).to_le_bytes());
+    debug_assert_eq!(out.len(), FRAME_BYTES, "the payload follows the frame");
     out.extend_from_slice(payload);
     out
 }

@@ -98,6 +98,7 @@ impl ManifestBytes {
 
     /// Returns the payload at `offset`, or `None` at the end of the log.
     fn record(&self, identity: Identity, offset: usize) -> Result<Option<&[u8]>> {
+        debug_assert!(offset >= HEADER_BYTES, "records follow the header");
         if let Some(payload) = read_record(identity, &self.bytes, offset) {
             return Ok(Some(payload));
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{AtomicFile, File, Fs, OpenOptions};
+use cairn_vfs::{AtomicFile, File, Fs, OpenOptions, ensure};
 
 use super::format::{FRAME_BYTES, HEADER_BYTES, Identity, SEAL_BYTES, frame, header, seal};
 use crate::file::FileNumber;
@@ -83,7 +83,23 @@ impl Manifest {
             retry_at: 0,
             failure: None,
         };
+        manifest.check_offsets()?;
         Ok((manifest, current))
+    }
+
+    /// Checks the order of the offsets: the initial state, the next record, the reserved space.
+    /// Errors: [`Error::Bug`].
+    fn check_offsets(&self) -> Result<()> {
+        let first = (HEADER_BYTES + FRAME_BYTES + SEAL_BYTES) as u64;
+        ensure!(self.base >= first, "the initial state ends at {}, expected at least {first}", self.base);
+        ensure!(self.base <= self.end, "the next record is at {}, within the initial state", self.end);
+        ensure!(
+            self.end <= self.reserved,
+            "the next record is at {}, past the reserved {}",
+            self.end,
+            self.reserved
+        );
+        Ok(())
     }
 
     /// Returns the number in its name.
@@ -112,8 +128,16 @@ impl Manifest {
     pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
         self.check()?;
         check_len(payload, &self.path)?;
+        self.check_offsets()?;
         let record = frame(self.identity, self.end, payload);
         self.reserve((record.len() + SEAL_BYTES) as u64)?;
+        ensure!(
+            self.end + (record.len() + SEAL_BYTES) as u64 <= self.reserved,
+            "a record of {} bytes at {} exceeds the reserved {}",
+            record.len(),
+            self.end,
+            self.reserved
+        );
         let written = self.file.write_all_at(&record, self.end);
         self.latch(written)?;
         // ORDER: the edit is durable before it takes effect, because the caller then deletes the
@@ -141,6 +165,7 @@ impl Manifest {
     /// failure poisons it. In both cases nothing is lost: appended edits are durable in the old
     /// manifest and part of the new one.
     pub(crate) fn rewrite(&mut self, number: FileNumber, snapshot: &[u8]) {
+        debug_assert!(number > self.identity.number, "manifest {number} after {}", self.identity.number);
         let identity = Identity { number, ..self.identity };
         match Manifest::write_new(&self.fs, &self.dir, identity, snapshot) {
             Ok((new, current)) => match current.commit() {
@@ -151,7 +176,7 @@ impl Manifest {
                 }
                 Err(error) => _ = self.latch::<()>(Err(error)),
             },
-            Err(error) if error.can_be_tried_again() => {
+            Err(error) if error.is_retryable() => {
                 let _ = self.fs.remove(&FileName::Manifest(number).path(&self.dir));
                 self.retry_at = self.end + (self.end - self.base) / 2;
             }

@@ -75,7 +75,7 @@ fn bad_edits_are_refused() {
     let (before, state) = (bytes_of(&fs, &set), set.summary());
     for (name, edit) in cases {
         let refused = apply(&set, &edit);
-        assert!(matches!(refused, Err(Error::Internal { .. })), "{name}: {refused:?}");
+        assert!(matches!(refused, Err(Error::Bug(_))), "{name}: {refused:?}");
         assert!(bytes_of(&fs, &set) == before && set.summary() == state, "{name}");
     }
     apply(&set, &add(vec![(1, 0, table(d, "ka", "l"))])).unwrap();

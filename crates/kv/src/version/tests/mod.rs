@@ -6,10 +6,9 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::{FaultFs, FaultOptions, Fs, MemFs, Rng, SeededRng};
 
 use super::edit::{KeyspaceEdit, KeyspaceId, NewKeyspace, NewTable, OldTable, VersionEdit};
-use super::handle::BlobMeta;
 use super::levels::Version;
 use super::set::VersionSet;
-use crate::file::TableMeta;
+use crate::file::{BlobMeta, TableMeta};
 use crate::{Error, Result};
 
 mod codec;

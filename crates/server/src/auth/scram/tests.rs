@@ -26,7 +26,7 @@ fn answer(password: &str, first_bare: &str, header: &[u8], challenge: &str) -> (
 /// Goal: keys are derived as in RFC 7677. Method: the example of its section 3, with user,
 /// password, salt and messages.
 #[test]
-fn the_example_of_rfc_7677() {
+fn rfc_7677_example() {
     let salt = BASE64.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
     let verifier = Verifier::with_salt("pencil", salt, NonZeroU32::new(4096).unwrap());
     let exchange = Exchange {
@@ -90,7 +90,7 @@ fn tampering_is_refused() {
 /// Goal: a verifier survives a round trip through its text, which has PostgreSQL's format; damaged
 /// text is refused; the debug form contains no secrets.
 #[test]
-fn verifiers_go_through_text() {
+fn verifiers_round_trip_through_text() {
     let verifier = Verifier::new("secret").unwrap();
     let text = verifier.to_string();
     assert_eq!(Verifier::parse(&text), Some(verifier.clone()));

@@ -10,7 +10,7 @@ mod read;
 mod write;
 
 pub use read::import_rocksdb;
-pub use write::{export_rocksdb, rocksdb_beside, rocksdb_changes, rocksdb_string};
+pub use write::{export_rocksdb, rocksdb_changes, rocksdb_string, rocksdb_unrepresentable};
 
 use crate::options::{CompactionPri, CompactionStyle, Compression};
 

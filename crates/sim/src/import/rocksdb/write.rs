@@ -82,7 +82,7 @@ fn pairs(options: &Options) -> Vec<(Section, &'static str, String)> {
 
 /// Returns the settings that no `OPTIONS` file holds: those of objects that a program creates when
 /// it opens the store, and those of its writes.
-fn pairs_beside(options: &Options) -> [(&'static str, String); 4] {
+fn unrepresentable_pairs(options: &Options) -> [(&'static str, String); 4] {
     [
         ("block_cache_size", options.block_cache_size.to_string()),
         ("rate_limiter_bytes_per_sec", options.rate_limiter_bytes_per_sec.to_string()),
@@ -93,8 +93,8 @@ fn pairs_beside(options: &Options) -> [(&'static str, String); 4] {
 
 /// Returns the settings, as `name=value`, that differ from `before` and that no `OPTIONS` file can
 /// hold.
-pub fn rocksdb_beside(before: &Options, after: &Options) -> Vec<String> {
-    let pairs = pairs_beside(before).into_iter().zip(pairs_beside(after));
+pub fn rocksdb_unrepresentable(before: &Options, after: &Options) -> Vec<String> {
+    let pairs = unrepresentable_pairs(before).into_iter().zip(unrepresentable_pairs(after));
     let changed = pairs.filter(|(old, new)| old.1 != new.1);
     changed.map(|(_, (name, value))| format!("{name}={value}")).collect()
 }
@@ -107,11 +107,11 @@ fn expect_rocksdb(options: &Options) -> Result<()> {
 }
 
 /// Formats an `OPTIONS` file. RocksDB requires the first three sections even if they are empty.
-fn ini(options: &Options, beside: &[String], keep: impl Fn(&str) -> bool) -> String {
+fn ini(options: &Options, unrepresentable: &[String], keep: impl Fn(&str) -> bool) -> String {
     let mut text = "# Only options that cairn sim models; leave the others unchanged.\n".to_owned();
     // Writing to a string cannot fail.
-    if !beside.is_empty() {
-        let _ = writeln!(text, "# Not representable in an OPTIONS file: {}", beside.join(", "));
+    if !unrepresentable.is_empty() {
+        let _ = writeln!(text, "# Not representable in an OPTIONS file: {}", unrepresentable.join(", "));
     }
     let version = options.rocksdb_version;
     let _ = writeln!(text, "\n[Version]\n  rocksdb_version={version}.0.0\n  options_file_version=1.1");
@@ -138,7 +138,7 @@ fn ini(options: &Options, beside: &[String], keep: impl Fn(&str) -> bool) -> Str
 /// Returns the options as an `OPTIONS` file. Errors: the options are not RocksDB's.
 pub fn export_rocksdb(options: &Options) -> Result<String> {
     expect_rocksdb(options)?;
-    Ok(ini(options, &rocksdb_beside(&Options::default(), options), |_| true))
+    Ok(ini(options, &rocksdb_unrepresentable(&Options::default(), options), |_| true))
 }
 
 /// Returns only the options that differ from `before`, in the same form. Errors: the options are
@@ -149,7 +149,7 @@ pub fn rocksdb_changes(before: &Options, after: &Options) -> Result<String> {
     let new = pairs(after);
     let changed: Vec<&str> =
         old.iter().zip(&new).filter(|(old, new)| old.2 != new.2).map(|(_, new)| new.1).collect();
-    Ok(ini(after, &rocksdb_beside(before, after), |name| changed.contains(&name)))
+    Ok(ini(after, &rocksdb_unrepresentable(before, after), |name| changed.contains(&name)))
 }
 
 /// Returns the options in the form of RocksDB's `GetOptionsFromString`, with which the lab opens

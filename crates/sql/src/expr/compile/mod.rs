@@ -16,7 +16,7 @@ use sqlparser::ast::{self, BinaryOperator, Expr, TrimWhereField, UnaryOperator, 
 use crate::expr::cast::rank;
 use crate::expr::literal::{literal, parameter};
 use crate::expr::node::Operator;
-use crate::expr::{Comparison, Function, Node, Scope, is_assignable};
+use crate::expr::{Comparison, Node, Scope, functions, is_assignable};
 use constant::fold;
 
 use crate::datum::{Datum, DatumRef, kept, typed_interval};
@@ -75,7 +75,7 @@ pub(crate) struct Compiler<'a> {
 pub(in crate::expr) fn converted(node: Node, from: &ColumnType, to: &ColumnType) -> Node {
     // A list of such timestamps already is text.
     let operand = match from.is_zoned && from.kind == Type::Timestamp && to.kind == Type::Text {
-        true => Node::Call(Function::ZonedText, vec![node]),
+        true => Node::Call(&functions::TIMESTAMPTZ_TEXT, vec![node]),
         false => node,
     };
     Node::Cast { operand: Box::new(operand), to: to.clone() }
@@ -417,7 +417,7 @@ impl<'a> Compiler<'a> {
             }
             let text = Type::Text.into();
             let nodes = vec![self.coerce(left, &text)?.node, self.coerce(right, &text)?.node];
-            let function = Function::RegularMatch { insensitive, negated };
+            let function = functions::regular_match(insensitive, negated);
             return Ok(Typed::new(Node::Call(function, nodes), Type::Boolean.into()));
         }
         let operator = match op {

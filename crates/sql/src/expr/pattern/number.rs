@@ -3,8 +3,8 @@
 use super::print::ordinal_of;
 use crate::datum::{Datum, DatumRef, pow10, rescale};
 use crate::error::{Error, Result};
-use crate::expr::call::check_length;
 use crate::expr::cast::{as_double, as_integer};
+use crate::expr::functions::check_length;
 use crate::sqlstate::{
     FEATURE_NOT_SUPPORTED, INVALID_TEXT_REPRESENTATION, NUMERIC_VALUE_OUT_OF_RANGE, SYNTAX_ERROR,
 };

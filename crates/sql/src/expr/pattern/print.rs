@@ -3,7 +3,7 @@
 use super::template::{Case, DAYS, Field, Item, MONTHS, ROMAN, parse};
 use crate::datum::{civil_from_days, days_from_civil};
 use crate::error::{Error, Result};
-use crate::expr::call::check_length;
+use crate::expr::functions::check_length;
 use crate::expr::time::{DAY, SECOND, iso_week};
 use crate::sqlstate::INVALID_DATETIME_FORMAT;
 

@@ -177,7 +177,7 @@ pub(in crate::expr) fn replace(
         let Some(whole) = found.get(0) else { continue };
         out.push_str(text.get(kept..whole.start()).unwrap_or_default());
         expand(by, &found, &mut out);
-        crate::expr::call::check_length(out.len())?;
+        crate::expr::functions::check_length(out.len())?;
         kept = whole.end();
         if n > 0 {
             break;

@@ -6,11 +6,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use arrow::array::{
-    ArrayRef, AsArray, BooleanArray, Float64Array, Int32Array, RecordBatch, RecordBatchOptions,
-    TimestampMicrosecondArray,
-};
-use arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Schema, TimeUnit, TimestampMicrosecondType};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::{Arc, OnceLock};
@@ -27,118 +24,13 @@ use sqlparser::ast::BinaryOperator;
 use crate::batch::{BatchReader, Columns, data_type, field, kind_of};
 use crate::datum::{Datum, rescale};
 use crate::error::Error;
-use crate::expr::{
-    Deed as Operation, Operator, Options, Regular, scale_of_pattern, truncate, undefined_operator,
-};
+use crate::expr::{Input, Operation, Operator, scale_of_pattern, undefined_operator};
 use crate::general::errors::external;
 use crate::general::functions::{RowFunction, text_of};
-use crate::general::markers::{MATCHES, MOMENT, SPAN, TIME, VARCHAR};
+use crate::general::markers::{MOMENT, SPAN, TIME, VARCHAR};
 use crate::general::tree::expression_types::type_of;
 use crate::sqlstate::UNDEFINED_FUNCTION;
 use crate::types::name_of;
-
-/// Functions for which the general path uses the direct path's implementation.
-pub(crate) const FUNCTIONS: [&str; 96] = [
-    "acos",
-    "acosd",
-    "acosh",
-    "age",
-    "array_to_string",
-    "ascii",
-    "asin",
-    "asind",
-    "asinh",
-    "atan",
-    "atan2",
-    "atan2d",
-    "atand",
-    "atanh",
-    "bit_length",
-    "btrim",
-    "cairn_ilike",
-    "cairn_like",
-    "cairn_matches",
-    "cairn_matches_i",
-    "cbrt",
-    "chr",
-    "concat",
-    "concat_ws",
-    "cos",
-    "cosd",
-    "cosh",
-    "cot",
-    "cotd",
-    "date_bin",
-    "date_trunc",
-    "degrees",
-    "div",
-    "exp",
-    "factorial",
-    "format",
-    "gcd",
-    "initcap",
-    "isfinite",
-    "justify_days",
-    "justify_hours",
-    "justify_interval",
-    "lcm",
-    "left",
-    LENGTH,
-    "ln",
-    "log",
-    "log10",
-    "lower",
-    "lpad",
-    "ltrim",
-    "make_date",
-    "make_interval",
-    "make_time",
-    "make_timestamp",
-    "make_timestamptz",
-    "md5",
-    "octet_length",
-    "overlay",
-    "pg_typeof",
-    "power",
-    "quote_ident",
-    "quote_literal",
-    "quote_nullable",
-    "radians",
-    "regexp_count",
-    "regexp_instr",
-    "regexp_like",
-    "regexp_replace",
-    "regexp_substr",
-    "repeat",
-    "replace",
-    "reverse",
-    "right",
-    "rpad",
-    "rtrim",
-    "sign",
-    "sin",
-    "sind",
-    "sinh",
-    "split_part",
-    "sqrt",
-    "strpos",
-    "substr",
-    "substring",
-    "tan",
-    "tand",
-    "tanh",
-    "to_char",
-    "to_date",
-    "to_number",
-    "to_timestamp",
-    "translate",
-    "trim",
-    "upper",
-    "width_bucket",
-];
-
-/// The number of characters of a text, or bytes of a bytea.
-const LENGTH: &str = "length";
 
 /// The function whose result type depends on its pattern argument.
 const TO_NUMBER: &str = "to_number";
@@ -151,7 +43,7 @@ enum Kind {
     /// A cast to a type. The second argument, if any, is its length.
     To(ColumnType),
     /// An operator, with the types of its operands.
-    Made(Operation, Vec<ColumnType>),
+    Operation(Operation, Vec<ColumnType>),
 }
 
 /// A function of ours in DataFusion's form.
@@ -244,7 +136,7 @@ impl DirectFunction {
         let kinds: Vec<Option<ColumnType>> = fields.iter().map(kind_given).collect();
         let from = || kinds.first().cloned().flatten().unwrap_or_else(|| Type::Text.into());
         match &self.kind_of_call {
-            Kind::Made(operation, _) => Ok(operation.clone()),
+            Kind::Operation(operation, _) => Ok(operation.clone()),
             Kind::To(kind) => {
                 let mut kind = kind.clone();
                 kind.length = length_of(second);
@@ -275,47 +167,9 @@ impl DirectFunction {
     /// Returns the types as which the arguments are read.
     fn kinds(&self, fields: &[FieldRef]) -> Vec<ColumnType> {
         match &self.kind_of_call {
-            Kind::Made(_, kinds) => kinds.clone(),
+            Kind::Operation(_, kinds) => kinds.clone(),
             _ => fields.iter().map(|field| kind_of(field)).collect(),
         }
-    }
-}
-
-impl DirectFunction {
-    /// Fast paths for common calls on columns, which avoid the conversion to values; `None` for
-    /// other calls.
-    fn quick(&self, operation: &Operation, args: &[ColumnarValue]) -> Result<Option<ArrayRef>> {
-        Ok(match args {
-            [ColumnarValue::Array(numbers)] if *numbers.data_type() == DataType::Float64 => {
-                let Some(function) = operation.analytic() else { return Ok(None) };
-                let values = numbers.as_primitive::<Float64Type>();
-                let values = values.iter().map(|value| value.map(|value| function.of(value)).transpose());
-                Some(Arc::new(values.collect::<crate::Result<Float64Array>>().map_err(external)?))
-            }
-            [ColumnarValue::Scalar(field), ColumnarValue::Array(moments)]
-                if self.name == "date_trunc"
-                    && *moments.data_type() == DataType::Timestamp(TimeUnit::Microsecond, None) =>
-            {
-                let Some(field) = text_of(field).map(|field| field.to_lowercase()) else { return Ok(None) };
-                let moments = moments.as_primitive::<TimestampMicrosecondType>().iter();
-                let starts = moments.map(|at| at.map(|at| truncate(&field, at)).transpose());
-                Some(Arc::new(
-                    starts.collect::<crate::Result<TimestampMicrosecondArray>>().map_err(external)?,
-                ))
-            }
-            [ColumnarValue::Array(texts), ColumnarValue::Scalar(pattern)]
-                if self.name.starts_with(MATCHES) && *texts.data_type() == DataType::Utf8View =>
-            {
-                let Some(pattern) = text_of(pattern) else { return Ok(None) };
-                let options = Options::insensitive(self.name != MATCHES);
-                let regular = Regular::of(&pattern, options).map_err(external)?;
-                let texts = texts.as_string_view().iter();
-                Some(Arc::new(
-                    texts.map(|text| text.map(|text| regular.is_match(text))).collect::<BooleanArray>(),
-                ))
-            }
-            _ => None,
-        })
     }
 }
 
@@ -357,16 +211,14 @@ impl ScalarUDFImpl for DirectFunction {
             _ => None,
         };
         let operation = self.operation(&args.arg_fields, second)?;
-        if let Some(quick) = self.quick(&operation, &args.args)? {
-            return Ok(ColumnarValue::Array(quick));
+        let inputs: Vec<Input<'_>> = args.args.iter().map(input).collect();
+        if let Some(column) = operation.column(&inputs).map_err(external)? {
+            return Ok(ColumnarValue::Array(column));
         }
         let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let arrays = args.args.iter().map(|value| value.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let result = match (self.name.as_str(), arrays.as_slice()) {
-            (LENGTH, [texts]) if *texts.data_type() == DataType::Utf8View => characters(texts),
-            _ => computed(&operation, &self.kinds(&args.arg_fields), arrays, rows)?,
-        };
+        let result = computed(&operation, &self.kinds(&args.arg_fields), arrays, rows)?;
         match constant {
             true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)),
             false => Ok(ColumnarValue::Array(result)),
@@ -374,10 +226,17 @@ impl ScalarUDFImpl for DirectFunction {
     }
 }
 
-/// The lengths of a column of texts: a fast path, because this call is common.
-fn characters(texts: &ArrayRef) -> ArrayRef {
-    let count = |text: &str| i32::try_from(text.chars().count()).unwrap_or(i32::MAX);
-    Arc::new(texts.as_string_view().iter().map(|text| text.map(count)).collect::<Int32Array>())
+/// Returns an argument as the functions on columns take it.
+fn input(value: &ColumnarValue) -> Input<'_> {
+    match value {
+        ColumnarValue::Array(column) => Input::Column(column),
+        ColumnarValue::Scalar(
+            ScalarValue::Utf8(Some(text))
+            | ScalarValue::Utf8View(Some(text))
+            | ScalarValue::LargeUtf8(Some(text)),
+        ) => Input::Text(text),
+        ColumnarValue::Scalar(_) => Input::Constant,
+    }
 }
 
 fn computed(
@@ -414,7 +273,7 @@ fn computed(
 pub(crate) fn cast(expr: Expr, from: ColumnType, kind: ColumnType) -> Expr {
     let name = format!("cairn_cast({from} as {kind})");
     let operation = Operation::cast(&from, &kind);
-    let function = direct_function(&name, Kind::Made(operation, vec![from]));
+    let function = direct_function(&name, Kind::Operation(operation, vec![from]));
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![expr]))
 }
 
@@ -490,7 +349,7 @@ impl ExprPlanner for Times {
             return Ok(PlannerResult::Original(expr));
         };
         let name = format!("cairn({left} {symbol} {right})");
-        let function = direct_function(&name, Kind::Made(operation, vec![left, right]));
+        let function = direct_function(&name, Kind::Operation(operation, vec![left, right]));
         let arguments = vec![expr.left, expr.right];
         let call = ScalarFunction::new_udf(Arc::new(function), arguments);
         Ok(PlannerResult::Planned(Expr::ScalarFunction(call)))
@@ -519,7 +378,7 @@ fn bytes_joined(
     let Some(operation) = Operation::operator(Operator::Concat, &blob(), &blob()) else {
         return Ok(PlannerResult::Original(RawBinaryExpr { op: expr.op, left, right }));
     };
-    let function = direct_function("cairn(bytea || bytea)", Kind::Made(operation, vec![blob(), blob()]));
+    let function = direct_function("cairn(bytea || bytea)", Kind::Operation(operation, vec![blob(), blob()]));
     let call = ScalarFunction::new_udf(Arc::new(function), vec![left, right]);
     Ok(PlannerResult::Planned(Expr::ScalarFunction(call)))
 }

@@ -8,13 +8,13 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::ScalarUDF;
 
-use super::texts::{encode, list_of_texts, patterns, to_hex};
+use super::texts::{list_of_texts, patterns};
 use super::{
     LOCAL, NOW, RowFunction, STATEMENT, direct_functions, empty_batches, fields, list_casts, list_markers,
     ranks, single_value, time_zones,
 };
 use crate::datum::Datum;
-use crate::expr::{first_match, split};
+use crate::expr::{first_match, names_for_general_path, split};
 use crate::general::aggregates::string_agg::string_agg;
 use crate::general::aggregates::{self, keeping, statistics_of};
 use crate::general::markers::INTERVAL;
@@ -30,7 +30,7 @@ pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     for function in times().into_iter().chain(markers()).chain(casts()).chain(texts()) {
         state.register_udf(Arc::new(function))?;
     }
-    for name in direct_functions::FUNCTIONS {
+    for name in names_for_general_path() {
         state.register_udf(Arc::new(direct_functions::function(name)))?;
     }
     for function in fields::functions().chain(list_casts::functions()).chain(list_casts::measures()) {
@@ -123,5 +123,5 @@ fn texts() -> Vec<ScalarUDF> {
         _ => Ok(Datum::Null),
     });
     let [escaped, similar] = patterns();
-    vec![encode(), to_hex(), escaped, similar, matches, parts]
+    vec![escaped, similar, matches, parts]
 }

@@ -17,7 +17,7 @@ use crate::pg_catalog::{self, SystemFunction, World};
 /// A function over a snapshot of the catalogs. Functions with the same name and snapshot are equal.
 #[derive(Debug)]
 struct Function {
-    of: SystemFunction,
+    of: &'static SystemFunction,
     signature: Signature,
     world: Arc<World>,
 }

@@ -52,7 +52,7 @@ use crate::general::tree::walk::{Walk, WalkPlan};
 use crate::pg_catalog::{self, World};
 use crate::session::{Session, ViewColumns};
 use crate::sqlstate::UNDEFINED_PARAMETER;
-use crate::syntax::{DEEPEST, levels, planning, too_deep, too_involved};
+use crate::syntax::{MAX_LEVELS, levels, planning, too_deep, too_involved};
 
 /// The least scale of a decimal parameter, whatever the scale of the operand beside it.
 const OPEN_SCALE: i8 = 10;
@@ -134,7 +134,7 @@ impl Query {
         let catalog = Arc::clone(session.transaction()?.view().catalog());
         let size = views::size_of(&tree, &catalog, &session.context.settings.search_path, false)?;
         let levels = size.levels + levels(&tree)?;
-        if levels > DEEPEST {
+        if levels > MAX_LEVELS {
             return Err(too_deep());
         }
         too_involved(&tree)?;

@@ -15,7 +15,7 @@ use sqlparser::ast::{self, ObjectName, Statement as Tree, Visitor};
 use crate::error::{Error, Result};
 use crate::sqlstate::{INVALID_OBJECT_DEFINITION, STATEMENT_TOO_COMPLEX};
 use crate::syntax::walk;
-use crate::syntax::{DEEPEST, MOST_RELATIONS, Plain, TableName, deeper, ident, one, qualified};
+use crate::syntax::{MAX_LEVELS, MAX_RELATIONS, Plain, TableName, deeper, ident, one, qualified};
 
 /// The maximum nesting depth of views.
 const MOST_VIEWS: usize = 200;
@@ -68,9 +68,9 @@ impl Views<'_> {
                 let mut size = counting.size;
                 size.relations =
                     counting.counts.iter().fold(size.relations, |all, one| all.saturating_add(*one));
-                if size.relations > MOST_RELATIONS {
+                if size.relations > MAX_RELATIONS {
                     let what = format!(
-                        "the statement reads more than {MOST_RELATIONS} relations, with those of its views"
+                        "the statement reads more than {MAX_RELATIONS} relations, with those of its views"
                     );
                     return Err(Error::new(STATEMENT_TOO_COMPLEX, what));
                 }
@@ -89,7 +89,7 @@ impl Views<'_> {
         }
         let too_many = || {
             let what = format!(
-                "view \"{}\" is nested too deeply (limit: {MOST_VIEWS} views, {DEEPEST} levels)",
+                "view \"{}\" is nested too deeply (limit: {MOST_VIEWS} views, {MAX_LEVELS} levels)",
                 view.name
             );
             Error::new(STATEMENT_TOO_COMPLEX, what)
@@ -109,7 +109,7 @@ impl Views<'_> {
         };
         self.within.pop();
         size.levels += parsed.depth + VIEW_LEVELS;
-        if size.levels > DEEPEST {
+        if size.levels > MAX_LEVELS {
             return Err(too_many());
         }
         self.known.insert(id, size);

@@ -188,14 +188,14 @@ impl TableScan {
             schema: &schema,
             limit: None,
             join_filters: &self.join_filters,
-            rows: self.rows_about(),
+            rows: self.estimate_rows(),
             lookups: self.count_lookups(partition),
         };
         Blocks::new(&request, self.ranges.get(partition).cloned().unwrap_or_default()).map_err(external)
     }
 
     /// The estimated number of rows.
-    fn rows_about(&self) -> u64 {
+    fn estimate_rows(&self) -> u64 {
         self.statistics.num_rows.get_value().map_or(self.rows, |rows| *rows as u64)
     }
 
@@ -299,7 +299,7 @@ fn rows_of(view: &View, access: &Access, partitions: &[Vec<KeyRange>]) -> crate:
     let mut rows = 0;
     for (start, end) in ranges.iter().step_by(step) {
         let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
-        rows += view.rows_about(&access.table, access.index, range)?;
+        rows += view.estimate_rows(&access.table, access.index, range)?;
     }
     let looked_at = ranges.len().div_ceil(step).max(1) as u64;
     Ok(Some(rows * ranges.len() as u64 / looked_at))
@@ -505,7 +505,7 @@ impl ExecutionPlan for TableScan {
             schema,
             limit: self.limit,
             join_filters: &self.join_filters,
-            rows: self.rows_about(),
+            rows: self.estimate_rows(),
             lookups: self.count_lookups(partition),
         };
         let metrics = BaselineMetrics::new(&self.metrics, partition);

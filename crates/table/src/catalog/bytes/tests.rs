@@ -14,7 +14,7 @@ const ALWAYS: &[u8] = b"\x02\x06\0\0\0public\x01\0\0\0t\x01\0\0\0\x07\0\0\0\x01\
 /// Goal: records already on disk keep their meaning and their bytes. Method: decodes bytes written
 /// by earlier versions and encodes them again.
 #[test]
-fn records_of_either_layout() {
+fn records_of_each_layout_are_decoded() {
     let (mut def, roots) = get_table(PLAIN).unwrap();
     assert_eq!(roots, [7]);
     assert_eq!(def.columns[0].default.as_deref(), Some("nextval('t_id_seq')"));
@@ -30,7 +30,7 @@ fn records_of_either_layout() {
 /// Goal: only complete, valid records decode. Method: every prefix, one byte too many, an unknown
 /// layout, and an unknown kind of identity.
 #[test]
-fn damaged_records_are_none() {
+fn damaged_records_are_refused() {
     for bytes in [PLAIN, ALWAYS] {
         assert!((0..bytes.len()).all(|end| get_table(&bytes[..end]).is_none()));
         assert_eq!(get_table(&[bytes, &[0]].concat()), None);

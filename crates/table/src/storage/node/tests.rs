@@ -38,7 +38,7 @@ proptest! {
     /// Goal: a node behaves like a sorted map, across compactions, with and without a prefix.
     /// Method: random steps in a page of 512 bytes.
     #[test]
-    fn as_a_map(prefix in prop::collection::vec(any::<u8>(), 0..9), steps in prop::collection::vec(step(), 0..200)) {
+    fn behaves_like_a_map(prefix in prop::collection::vec(any::<u8>(), 0..9), steps in prop::collection::vec(step(), 0..200)) {
         let mut bytes = vec![0xaa; 512];
         let (lower, upper) = ([&prefix[..], &[]].concat(), [&prefix[..], &[9]].concat());
         let bounds = Bounds { lower: Some(&lower), upper: Some(&upper) };
@@ -97,7 +97,7 @@ proptest! {
 
 /// Goal: children are found by key, including the last one, beyond all keys.
 #[test]
-fn children() {
+fn children_are_found_by_key() {
     let mut bytes = vec![0; 512];
     let mut node = NodeMut(&mut bytes);
     node.clear(1, Bounds { lower: None, upper: None }).unwrap();

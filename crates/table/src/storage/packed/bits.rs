@@ -9,10 +9,12 @@ use crate::storage::source::Source;
 /// Returns the number of bits for numbers up to `most`. Never 57 to 63, because a number must lie
 /// within the eight bytes from the byte in which it begins.
 pub(super) fn width(most: u64) -> u8 {
-    match (u64::BITS - most.leading_zeros()) as u8 {
+    let bits = match (u64::BITS - most.leading_zeros()) as u8 {
         57.. => 64,
         bits => bits,
-    }
+    };
+    debug_assert!(mask(bits).is_ok_and(|mask| most <= mask), "{bits} bits do not hold {most}");
+    bits
 }
 
 /// Returns the number of bytes that `count` numbers take.
@@ -22,8 +24,10 @@ pub(super) fn len(count: usize, bits: u8) -> usize {
 
 /// Appends numbers, none of which needs more than `bits` bits.
 pub(super) fn put(numbers: impl Iterator<Item = u64>, bits: u8, to: &mut Vec<u8>) {
+    debug_assert!(mask(bits).is_ok(), "numbers of {bits} bits cannot be read");
     let (mut waiting, mut filled) = (0u128, 0u32);
     for number in numbers {
+        debug_assert!(bits == 64 || number >> bits == 0, "{number} has more than {bits} bits");
         waiting |= u128::from(number) << filled;
         filled += u32::from(bits);
         if filled >= 64 {
@@ -32,6 +36,7 @@ pub(super) fn put(numbers: impl Iterator<Item = u64>, bits: u8, to: &mut Vec<u8>
             filled -= 64;
         }
     }
+    debug_assert!(filled < 64, "{filled} bits are left over");
     let rest = (waiting as u64).to_le_bytes();
     to.extend_from_slice(rest.get(..filled.div_ceil(8) as usize).unwrap_or_default());
 }
@@ -58,6 +63,8 @@ pub(super) fn get<S: Source + ?Sized>(from: &S, place: u16, bits: u8, at: usize)
 
 /// Number of values that are unpacked together.
 const GROUP: usize = 64;
+/// A group consists of groups of eight, and is one word of a bitmap.
+const _: () = assert!(GROUP.is_multiple_of(8) && GROUP == u64::BITS as usize);
 
 /// Unpacks groups of eight numbers. Each group begins at a byte boundary, because eight numbers
 /// take as many bytes as one has bits. Returns false if the bytes end before the last word loaded.
@@ -65,6 +72,8 @@ type Unpack = fn(&[u8], &mut [[u64; 8]]) -> bool;
 
 /// A constant width makes all offsets and shifts constants: a third of the instructions.
 fn unpack<const BITS: usize>(from: &[u8], to: &mut [[u64; 8]]) -> bool {
+    // A number must lie within the word that begins at its first byte.
+    const { assert!(BITS > 0 && BITS <= 56) };
     for (nth, to) in to.iter_mut().enumerate() {
         let Some(from) = from.get(nth * BITS..nth * BITS + BITS + 8) else { return false };
         for (nth, to) in to.iter_mut().enumerate() {
@@ -141,6 +150,7 @@ pub(super) fn each(
         each(number(from, at * bits, mask));
         at += 1;
     }
+    debug_assert!(at == range.end, "numbers up to {at} of {range:?} were read");
     Ok(())
 }
 
@@ -168,6 +178,7 @@ pub(super) fn keep_within(
     let mut group = [[0; 8]; GROUP / 8];
     for (rows, start) in rows.iter_mut().zip(range.clone().step_by(GROUP)).filter(|(rows, _)| **rows != 0) {
         let count = GROUP.min(range.end - start);
+        debug_assert!(count > 0, "a word of a selection stands for no number");
         let mut kept = 0;
         let bytes = from.get(start * bits / 8..).unwrap_or_default();
         let is_unpacked = count == GROUP && unpack.is_some_and(|unpack| unpack(bytes, &mut group));
@@ -196,7 +207,7 @@ mod tests {
     /// bounds, for all starts and ends of ranges, including the end of the bytes. Method: random
     /// numbers.
     #[test]
-    fn numbers_come_back() {
+    fn numbers_round_trip() {
         let mut rng = SeededRng::new(5);
         for bits in (0..=56).chain([64]) {
             let most = mask(bits).unwrap();

@@ -87,6 +87,7 @@ impl Packed<'_, [u8]> {
         }
         let mut highs = Vec::with_capacity(range.len());
         self.numbers_of(high, range.clone(), |number| highs.push(number))?;
+        debug_assert!(highs.len() == range.len(), "{} of {range:?} high halves were read", highs.len());
         let mut highs = highs.into_iter();
         self.numbers_of(&column.stream, range, |low| {
             let high = highs.next().unwrap_or_default();
@@ -157,6 +158,7 @@ impl Packed<'_, [u8]> {
         to: Bytes<'_>,
     ) -> Result<(), Changed> {
         let (bytes, ends) = to;
+        let (before, count) = (ends.len(), range.len());
         if stream.nulls == ALL_NULL {
             ends.extend(range.map(|_| bytes.len()));
             return Ok(());
@@ -164,25 +166,7 @@ impl Packed<'_, [u8]> {
         // Corrupt bytes must not expand to more than a valid page could have held.
         let most = bytes.len() + range.len() * max_record(self.0.len());
         if stream.form == TEXTS {
-            let heap = self.0.get(stream.heap.into()..).ok_or(Changed)?;
-            let (table, len) = (usize::from(stream.table), 2 * usize::from(stream.len));
-            let table = self.0.get(table..table + len).ok_or(Changed)?.as_chunks::<2>().0;
-            if let Some(known) = short_texts(heap, table, range.len())? {
-                return self.copies_of(&known, stream, range, (bytes, ends));
-            }
-            let end = |nth: usize| table.get(nth).map(|end| usize::from(u16::from_le_bytes(*end)));
-            let mut is_sound = true;
-            bits::each(self.0, stream.place, stream.bits, range, |nth| {
-                let nth = nth as usize;
-                let start = if nth == 0 { Some(0) } else { end(nth - 1) };
-                let text = start.zip(end(nth)).and_then(|(start, end)| heap.get(start..end));
-                is_sound &= text.is_some() && bytes.len() <= most;
-                if let Some(text) = text.filter(|_| is_sound) {
-                    bytes.extend_from_slice(text);
-                }
-                ends.push(bytes.len());
-            })?;
-            return if is_sound { Ok(()) } else { Err(Changed) };
+            return self.texts_of_dictionary(stream, range, most, (bytes, ends));
         }
         let places = self.ends(stream, range)?;
         let heap = self.0.get(stream.heap.into()..).ok_or(Changed)?;
@@ -216,8 +200,41 @@ impl Packed<'_, [u8]> {
             ends.push(written);
             start = end;
         }
+        debug_assert!(ends.len() == before + count, "{} of {count} texts were read", ends.len() - before);
+        debug_assert!(written <= bytes.len(), "{written} bytes of {} were decoded", bytes.len());
         bytes.truncate(written);
         Ok(())
+    }
+
+    /// Appends texts by their dictionary numbers, to a buffer that may take `most` bytes.
+    fn texts_of_dictionary(
+        &self,
+        stream: &Stream,
+        range: Range<usize>,
+        most: usize,
+        (bytes, ends): Bytes<'_>,
+    ) -> Result<(), Changed> {
+        let (before, count) = (ends.len(), range.len());
+        let heap = self.0.get(stream.heap.into()..).ok_or(Changed)?;
+        let (table, len) = (usize::from(stream.table), 2 * usize::from(stream.len));
+        let table = self.0.get(table..table + len).ok_or(Changed)?.as_chunks::<2>().0;
+        if let Some(known) = short_texts(heap, table, count)? {
+            return self.copies_of(&known, stream, range, (bytes, ends));
+        }
+        let end = |nth: usize| table.get(nth).map(|end| usize::from(u16::from_le_bytes(*end)));
+        let mut is_sound = true;
+        bits::each(self.0, stream.place, stream.bits, range, |nth| {
+            let nth = nth as usize;
+            let start = if nth == 0 { Some(0) } else { end(nth - 1) };
+            let text = start.zip(end(nth)).and_then(|(start, end)| heap.get(start..end));
+            is_sound &= text.is_some() && bytes.len() <= most;
+            if let Some(text) = text.filter(|_| is_sound) {
+                bytes.extend_from_slice(text);
+            }
+            ends.push(bytes.len());
+        })?;
+        debug_assert!(ends.len() == before + count, "{} of {count} texts were read", ends.len() - before);
+        if is_sound { Ok(()) } else { Err(Changed) }
     }
 
     /// Appends short texts by their dictionary numbers. Each is copied as one zero-padded block;
@@ -245,6 +262,7 @@ impl Packed<'_, [u8]> {
             }
             ends.push(at);
         })?;
+        debug_assert!(at <= bytes.len(), "{at} bytes of {} were copied", bytes.len());
         bytes.truncate(at);
         if is_sound { Ok(()) } else { Err(Changed) }
     }
@@ -267,6 +285,7 @@ impl Packed<'_, [u8]> {
             places.push(end.unwrap_or_default());
             at += 1;
         })?;
+        debug_assert!(at == range.end, "ends up to {at} of {range:?} were read");
         if is_sound { Ok(places) } else { Err(Changed) }
     }
 
@@ -301,13 +320,15 @@ impl Packed<'_, [u8]> {
 
     fn word(&self, words: &Words, is_high: bool, range: Range<usize>) -> Result<Vec<u64>, Changed> {
         let word = if is_high { words.high } else { words.low };
-        let mut numbers = Vec::with_capacity(range.len());
+        let count = range.len();
+        let mut numbers = Vec::with_capacity(count);
         if is_high && word.bits == 0 {
             return Ok(numbers);
         }
         bits::each(self.0, word.place, word.bits, range, |number| {
             numbers.push(word.base.wrapping_add(number));
         })?;
+        debug_assert!(numbers.len() == count, "{} of {count} words were read", numbers.len());
         Ok(numbers)
     }
 
@@ -355,6 +376,10 @@ impl Packed<'_, [u8]> {
             return Ok(None);
         }
         let shift = 8 * (end - 1 - position(last)) as u32;
+        debug_assert!(
+            own > 0 && behind < 8 && shift + 8 * own as u32 <= 64,
+            "{own} bytes of a number of {width} are shifted by {shift}, with {behind} behind them"
+        );
         let mask = u64::MAX >> (64 - 8 * own as u32);
         let fixed = u64::from_be_bytes(fixed) & !(mask << shift);
         Ok(Some(KeyWords { words, fixed, skip: 8 * behind as u32, mask, shift }))
@@ -368,6 +393,8 @@ impl Packed<'_, [u8]> {
         range: Range<usize>,
         mut each: impl FnMut(u64),
     ) -> Result<(), Changed> {
+        debug_assert!(key.skip < 64 && key.shift < 64, "{key:?} cannot be computed");
+        debug_assert!(key.fixed & (key.mask << key.shift) == 0, "{key:?} has bytes that are also fixed");
         let low = key.words.low;
         bits::each(self.0, low.place, low.bits, range, |number| {
             let word = low.base.wrapping_add(number);

@@ -10,6 +10,7 @@ use crate::storage::source::Source;
 
 /// Number of positions that fit in two words.
 pub(super) const MOST_POSITIONS: usize = 16;
+const _: () = assert!(MOST_POSITIONS == 2 * size_of::<u64>());
 
 /// Keys of one length that differ in few positions.
 #[derive(Debug, Clone, Copy)]
@@ -158,6 +159,11 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
         // The remaining positions do not matter: zeros sort before, and ones after, all keys with
         // these first bytes.
+        debug_assert!(
+            seen <= words.count && words.count <= MOST_POSITIONS,
+            "{seen} of {} positions were compared",
+            words.count
+        );
         let rest = 8 * (words.count - seen) as u32;
         let is_above = found == Ordering::Greater;
         word = word.checked_shl(rest).unwrap_or(0);
@@ -208,6 +214,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
             }
             middle = low.midpoint(high);
         }
+        debug_assert!(low == high && low <= count, "a search in {count} records ends at {low} and {high}");
         Ok((low, is_equal && !wanted.is_above))
     }
 
@@ -218,11 +225,13 @@ impl<S: Source + ?Sized> Packed<'_, S> {
             return Ok(count / 2);
         };
         let all = bits::get(self.0, words.low.place, words.low.bits, last)?;
-        Ok(match wanted.low.checked_sub(words.low.base) {
+        let guess = match wanted.low.checked_sub(words.low.base) {
             None => 0,
             Some(skip) if skip < all => (u128::from(skip) * last as u128 / u128::from(all)) as usize,
             Some(_) => last,
-        })
+        };
+        debug_assert!(guess < count, "record {guess} of {count} is guessed");
+        Ok(guess)
     }
 
     fn search_texts(&self, texts: &Texts, key: &[u8], count: usize) -> Result<(usize, bool), Changed> {
@@ -252,6 +261,7 @@ impl Words {
     /// Writes the bytes of the words to their positions in a key.
     #[inline]
     pub(super) fn put(&self, high: u64, low: u64, key: &mut [u8]) -> Result<(), Changed> {
+        debug_assert!(self.count <= MOST_POSITIONS, "a key has words of {} bytes", self.count);
         let mut word = u128::from(high) << 64 | u128::from(low);
         for &position in self.positions.iter().take(self.count).rev() {
             *key.get_mut(usize::from(position)).ok_or(Changed)? = word as u8;

@@ -61,11 +61,11 @@
 
 mod bits;
 mod columns;
+mod copy_columns;
 mod forms;
 pub mod fuzz;
 mod keys;
 mod pack;
-mod partial;
 mod plan;
 mod read;
 mod repack;
@@ -91,9 +91,13 @@ const STREAMS: usize = 20;
 const KEYS: usize = 24;
 const HEADER: usize = 56;
 const STREAM: usize = 24;
+/// The number of streams, the keys and the streams follow one another.
+const _: () = assert!(STREAMS + size_of::<u32>() == KEYS && KEYS + 4 * size_of::<u64>() == HEADER);
+const _: () = assert!(STREAM == 3 * size_of::<u64>() && END + size_of::<u16>() <= STREAMS);
 
 /// Number of bytes after the packed part that reads of its last bytes may touch.
 pub(crate) const SLACK: usize = 8;
+const _: () = assert!(SLACK == size_of::<u64>());
 
 /// Widths of streams that are not widths of columns.
 const BYTES: u8 = 0;
@@ -106,10 +110,15 @@ const VALUES: u8 = 1;
 const PLAIN: u8 = 2;
 const TEXTS: u8 = 3;
 const CODES: u8 = 4;
+/// No form is taken for another, and no half of a number for a column of its own.
+const _: () = assert!(NUMBERS < VALUES && VALUES < PLAIN && PLAIN < TEXTS && TEXTS < CODES);
+const _: () = assert!(BYTES < LOW && LOW + 1 == HIGH);
 
 /// Values of the NULL bits' offset for a stream without NULLs, or of NULLs only.
 const NO_NULLS: u16 = 0;
 const ALL_NULL: u16 = u16::MAX;
+/// Neither is a place of NULL bits, which come after the header and before the end of a page.
+const _: () = assert!((NO_NULLS as usize) < HEADER && ALL_NULL as usize >= (64 << 10) - SLACK);
 
 /// The code that precedes a byte without a symbol.
 const ESCAPE: u8 = 255;

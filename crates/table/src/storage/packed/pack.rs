@@ -13,17 +13,19 @@ const LONGEST_KEY: usize = 255;
 
 /// Maximum number of records per page, because changing one of them rewrites all.
 const MOST_RECORDS: usize = 4096;
+const _: () = assert!(LONGEST_KEY <= u8::MAX as usize && MOST_RECORDS <= u16::MAX as usize);
 
 /// Maximum number of attempts to find the number of records that fill a page.
-const GUESSES: usize = 5;
+const FIT_ATTEMPTS: usize = 5;
 
 /// Number of values sampled before dictionaries are considered, and the maximum number of distinct
 /// ones among them.
-const LOOK: usize = 256;
-const FEW: usize = 96;
+const SAMPLE: usize = 256;
+const MAX_DISTINCT: usize = 96;
+const _: () = assert!(MAX_DISTINCT < SAMPLE);
 
 /// Pages between two trainings of a symbol table.
-const PAGES_A_TABLE: u32 = 48;
+const PAGES_PER_TRAINING: u32 = 48;
 
 /// The lead: the part of a record between its flags and its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,12 +64,12 @@ pub(super) struct Gathered {
     /// Empty until a value is NULL.
     nulls: Vec<bool>,
     /// Whether there may be few distinct values.
-    pub(super) has_few: bool,
+    pub(super) may_have_dictionary: bool,
     /// Whether the values come from a page on which they have a dictionary. A subset of them is
     /// then considered for a dictionary however narrow its numbers are. The values that made them
     /// wide may be in the other part, and without a dictionary they might take more bytes than
     /// before.
-    pub(super) had_few: bool,
+    pub(super) had_dictionary: bool,
     symbols: Option<Trained>,
     /// Number of pages written since symbols were last trained.
     pages: u32,
@@ -148,6 +150,7 @@ impl Packer {
     /// Returns a pending record.
     pub(crate) fn record(&self, at: usize) -> Option<(&[u8], &[u8])> {
         let place = self.places.get(at)?;
+        debug_assert!(place.key <= place.value && place.value <= place.end, "a record is at {place:?}");
         let (key, value, end) = (place.key as usize, place.value as usize, place.end as usize);
         Some((self.bytes.get(key..value)?, self.bytes.get(value..end)?))
     }
@@ -167,6 +170,11 @@ impl Packer {
         let (first, last) = (self.key(range.start), self.key(last));
         let prefix = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let start = self.places.get(range.start).map_or(0, |place| place.key);
+        debug_assert!(
+            end >= start && (end - start) as usize >= range.len() * prefix,
+            "{} records take {start}..{end}, and share {prefix} bytes",
+            range.len()
+        );
         (end - start) as usize + range.len() * SLOT - range.len() * prefix
     }
 
@@ -181,12 +189,21 @@ impl Packer {
         let count = self.places.len();
         if self.split(value, middle, count).is_none() {
             self.streams.iter_mut().for_each(|stream| stream.truncate(count));
+            debug_assert!(
+                self.streams.iter().all(|stream| stream.has(count)),
+                "parts of a record that cannot be split are left"
+            );
             return false;
         }
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         let end = self.bytes.len();
         self.places.push(Place { key: start as u32, value: middle as u32, end: end as u32 });
+        debug_assert!(
+            self.streams.iter().all(|stream| stream.has(count + 1)),
+            "a record of {} columns was split into streams of other lengths",
+            self.layout.widths.len()
+        );
         true
     }
 
@@ -271,7 +288,8 @@ impl Packer {
         let (mut low, mut high) = (0, most + 1);
         // Starts with slightly fewer than last time, so that most pages fit at the first attempt.
         let mut guess = (self.last - self.last / 100).clamp(1, most);
-        for _ in 0..GUESSES {
+        for _ in 0..FIT_ATTEMPTS {
+            debug_assert!(low < guess && guess < high, "{guess} records are tried between {low} and {high}");
             let plan = Plan::new(self, 0..guess);
             let size = plan.size.max(1);
             if size <= room {
@@ -290,6 +308,11 @@ impl Packer {
             }
         }
         let (count, plan) = best.filter(|(count, _)| *count > 1)?;
+        debug_assert!(
+            count <= most && plan.size <= room,
+            "{count} of {most} records take {} of {room} bytes",
+            plan.size
+        );
         self.last = count;
         Some((count, plan))
     }
@@ -299,8 +322,14 @@ impl Packer {
         super::write::page(self, plan, bounds)
     }
 
+    /// Returns whether the records of a page are those that were packed. For assertions.
+    pub(crate) fn is_read_back(&self, plan: &Plan, page: &[u8]) -> bool {
+        super::write::is_read_back(self, plan, page)
+    }
+
     /// Drops the first records.
     pub(crate) fn forget(&mut self, count: usize) {
+        debug_assert!(count <= self.places.len(), "{count} of {} records are dropped", self.places.len());
         self.places.drain(..count.min(self.places.len()));
         let start = self.places.first().map_or(self.bytes.len() as u32, |place| place.key);
         self.bytes.drain(..start as usize);
@@ -308,6 +337,16 @@ impl Packer {
             (place.key, place.value, place.end) = (place.key - start, place.value - start, place.end - start);
         }
         self.streams.iter_mut().for_each(|stream| stream.forget(count, start));
+        debug_assert!(
+            self.streams.iter().all(|stream| stream.has(self.places.len())),
+            "the streams do not have the {} records that are left",
+            self.places.len()
+        );
+        debug_assert!(
+            self.places.first().is_none_or(|place| place.key == 0),
+            "the first record that is left begins at {:?}",
+            self.places.first()
+        );
     }
 
     /// Notes that a page was written, which ages the symbols.
@@ -321,17 +360,24 @@ impl Packer {
     }
 
     /// Records whether a stream had few distinct values on a page.
-    pub(super) fn had_few(&mut self, nth: usize, had_few: bool) {
+    pub(super) fn had_dictionary(&mut self, nth: usize, had_dictionary: bool) {
         if let Some(stream) = self.streams.get_mut(nth) {
-            (stream.has_few, stream.had_few) = (had_few, had_few);
+            (stream.may_have_dictionary, stream.had_dictionary) = (had_dictionary, had_dictionary);
         }
     }
 
     /// Gives a stream the codes that its texts have on a page, back to back, instead of encoding
-    /// them anew.
+    /// them again.
     pub(super) fn set_codes(&mut self, nth: usize, found: Found, codes: Vec<u8>, ends: Vec<u64>) {
         if let Some(stream) = self.streams.get_mut(nth) {
             stream.symbols = Some(Trained { found, compressor: None, ratio: 1.0 });
+            debug_assert!(
+                ends.len() == stream.texts.len()
+                    && ends.last().copied().unwrap_or_default() == codes.len() as u64,
+                "{} bytes of codes are given to {} texts",
+                codes.len(),
+                stream.texts.len()
+            );
             (stream.codes, stream.code_ends) = (codes, ends);
         }
     }
@@ -349,6 +395,15 @@ fn number_of(bytes: &[u8]) -> Option<i64> {
 }
 
 impl Gathered {
+    /// Returns whether the stream has values of this many records, and codes of no others.
+    fn has(&self, count: usize) -> bool {
+        let own = if self.width == BYTES { self.texts.len() } else { self.numbers.len() };
+        own == count
+            && (self.nulls.is_empty() || self.nulls.len() == count)
+            && self.code_ends.len() <= self.texts.len()
+            && self.code_ends.last().copied().unwrap_or_default() == self.codes.len() as u64
+    }
+
     fn text(&mut self, place: usize, len: usize) {
         self.texts.push((place as u32, len as u32));
     }
@@ -358,6 +413,7 @@ impl Gathered {
             self.nulls.resize(count, false);
         }
         if is_null || !self.nulls.is_empty() {
+            debug_assert!(self.nulls.len() == count, "{} of {count} values may be NULL", self.nulls.len());
             self.nulls.push(is_null);
         }
     }
@@ -411,14 +467,14 @@ impl Gathered {
     }
 
     fn prepare(&mut self, bytes: &[u8]) {
-        self.has_few = match self.width {
+        self.may_have_dictionary = match self.width {
             BYTES => {
-                let texts = (0..self.texts.len().min(LOOK)).map(|at| self.own_text(at, bytes));
-                texts.collect::<std::collections::HashSet<_>>().len() <= FEW
+                let texts = (0..self.texts.len().min(SAMPLE)).map(|at| self.own_text(at, bytes));
+                texts.collect::<std::collections::HashSet<_>>().len() <= MAX_DISTINCT
             }
             _ => {
-                let numbers = self.numbers.iter().take(LOOK);
-                numbers.collect::<std::collections::HashSet<_>>().len() <= FEW
+                let numbers = self.numbers.iter().take(SAMPLE);
+                numbers.collect::<std::collections::HashSet<_>>().len() <= MAX_DISTINCT
             }
         };
         let new = self.code_ends.len()..self.texts.len();
@@ -426,8 +482,8 @@ impl Gathered {
             return;
         }
         let all: usize = self.lens(new.clone()).sum();
-        let is_old = self.pages >= PAGES_A_TABLE;
-        if self.symbols.is_none() && (is_old || self.pages == 0) && all >= 4 * new.len().max(LOOK) {
+        let is_old = self.pages >= PAGES_PER_TRAINING;
+        if self.symbols.is_none() && (is_old || self.pages == 0) && all >= 4 * new.len().max(SAMPLE) {
             self.train(bytes);
             return;
         }
@@ -467,6 +523,12 @@ impl Gathered {
         let all: usize = texts.iter().map(|text| text.len()).sum();
         let before = self.codes.len();
         compressor.compress_bulk_into::<4>(&texts, &mut self.codes, &mut self.code_ends);
+        debug_assert!(
+            self.code_ends.len() == self.texts.len() && self.code_ends.is_sorted(),
+            "{} of {} texts have codes",
+            self.code_ends.len(),
+            self.texts.len()
+        );
         Some((self.codes.len() - before) as f64 / all.max(1) as f64)
     }
 }

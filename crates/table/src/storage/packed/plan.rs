@@ -11,6 +11,7 @@ use super::{BYTES, HEADER, STREAM};
 
 /// Minimum width in bits at which numbers are considered for a dictionary.
 const DICTIONARY: u8 = 10;
+const _: () = assert!(DICTIONARY <= 56);
 
 /// The encoding of the first pending records, and its size without fences.
 #[derive(Debug)]
@@ -61,6 +62,7 @@ impl Line {
         if base > most {
             return Line::default();
         }
+        debug_assert!(i32::try_from(base).is_ok(), "the ends deviate by {base} from a line");
         Line { slope, base: base as i32, bits: bits::width((most - base) as u64) }
     }
 
@@ -70,7 +72,9 @@ impl Line {
 
     /// Returns the packed number of an end.
     pub(super) fn number(&self, at: usize, end: usize) -> u64 {
-        (Line::off(self.slope, at, end) - i64::from(self.base)) as u64
+        let off = Line::off(self.slope, at, end) - i64::from(self.base);
+        debug_assert!(off >= 0, "end {at} is {off} below the line");
+        off as u64
     }
 }
 
@@ -99,6 +103,12 @@ impl Plan {
             size += bytes + if is_mixed { count.div_ceil(8) } else { 0 };
             streams.push(form);
         }
+        debug_assert!(
+            streams.len() == packer.streams().len(),
+            "{} of {} streams have a form",
+            streams.len(),
+            packer.streams().len()
+        );
         Plan { records, keys, streams, size }
     }
 }
@@ -135,10 +145,12 @@ fn positions(packer: &Packer, records: Range<usize>, prefix: usize) -> Option<Ve
     }
     let positions = (prefix..).zip(differs).filter(|(_, differs)| *differs != 0);
     let positions: Vec<u8> = positions.map(|(at, _)| at as u8).collect();
+    debug_assert!(positions.is_sorted_by(|a, b| a < b), "the positions {positions:?} are not bytes");
     (positions.len() <= MOST_POSITIONS).then_some(positions)
 }
 
 fn words(packer: &Packer, records: Range<usize>, positions: &[u8]) -> (Word, Word) {
+    debug_assert!(positions.len() <= MOST_POSITIONS, "{} positions make two words", positions.len());
     let (mut low, mut high) = (Word::default(), Word::default());
     let is_long = positions.len() > 8;
     low.numbers.reserve(records.len());
@@ -158,6 +170,7 @@ impl Word {
     fn measured(mut self) -> Word {
         self.base = self.numbers.iter().copied().min().unwrap_or_default();
         let most = self.numbers.iter().copied().max().unwrap_or_default();
+        debug_assert!(most >= self.base, "the numbers from {} to {most} are measured", self.base);
         self.bits = bits::width(most - self.base);
         self
     }
@@ -177,12 +190,13 @@ fn numbers(stream: &Gathered, records: Range<usize>) -> (Form, usize) {
     };
     let (base, bits) = if low > high { (0, 0) } else { (low, bits::width(low.abs_diff(high))) };
     let bytes = bits::len(count, bits);
-    if stream.has_few && (bits >= DICTIONARY || stream.had_few) {
+    if stream.may_have_dictionary && (bits >= DICTIONARY || stream.had_dictionary) {
         let mut values = numbers.to_vec();
         values.sort_unstable();
         values.dedup();
-        let bits = bits::width(values.len() as u64 - 1);
+        let bits = bits::width(values.len().saturating_sub(1) as u64);
         let size = 8 * values.len() + bits::len(count, bits);
+        debug_assert!(values.is_sorted_by(|a, b| a < b), "a dictionary has a number twice");
         if size < bytes && values.len() <= usize::from(u16::MAX) {
             return (Form::Values { values, bits }, size);
         }
@@ -201,12 +215,13 @@ fn texts(packer: &Packer, stream: &Gathered, records: Range<usize>) -> (Form, us
         let mut used = Box::new([false; 256]);
         mark(codes, &mut used);
         let line = Line::through(ends.iter().map(|end| *end as usize - start), codes.len(), count);
+        debug_assert!(ends.len() == count, "{} of {count} texts have codes", ends.len());
         let size = codes.len() + found.len(&used) + bits::len(count, line.bits);
         if size < best.1 {
             best = (Form::Codes { used, line }, size);
         }
     }
-    if stream.has_few {
+    if stream.may_have_dictionary {
         let mut seen: HashMap<&[u8], u16> = HashMap::new();
         let (mut firsts, mut numbers, mut size) = (Vec::new(), Vec::with_capacity(count), 0);
         for at in records {
@@ -224,6 +239,10 @@ fn texts(packer: &Packer, stream: &Gathered, records: Range<usize>) -> (Form, us
         }
         let bits = bits::width(firsts.len().saturating_sub(1) as u64);
         let size = size + bits::len(count, bits);
+        debug_assert!(
+            numbers.iter().all(|number| usize::from(*number) < firsts.len()),
+            "a text is not in its dictionary"
+        );
         if size < best.1 {
             best = (Form::Texts { firsts, numbers, bits }, size);
         }

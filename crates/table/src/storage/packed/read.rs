@@ -83,7 +83,7 @@ impl ColumnSet {
     pub(crate) const ALL: ColumnSet = ColumnSet(u64::MAX);
 
     /// Creates a set. Columns after the first 64 of a row are always included.
-    pub(crate) fn these(columns: impl Iterator<Item = usize>) -> ColumnSet {
+    pub(crate) fn of(columns: impl Iterator<Item = usize>) -> ColumnSet {
         ColumnSet(columns.filter(|column| *column < 64).fold(0, |mask, column| mask | 1 << column))
     }
 
@@ -96,6 +96,7 @@ impl ColumnSet {
 /// Forms of the lead.
 pub(super) const LENGTH: u8 = 1;
 pub(super) const LENGTH_AND_BYTES: u8 = 2;
+const _: () = assert!(LENGTH != LENGTH_AND_BYTES && LENGTH > 0);
 
 impl<S: Source + ?Sized> Packed<'_, S> {
     /// Returns the number of streams, and the form of the lead.
@@ -182,7 +183,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
 
     /// Touches one byte of each part of a record. The parts are on different cache lines, and this
     /// way their cache misses overlap instead of following one another.
-    fn touch(&self, streams: usize, first: usize, at: usize, wanted: ColumnSet) {
+    fn prefetch(&self, streams: usize, first: usize, at: usize, wanted: ColumnSet) {
         let (mut column, mut is_wanted) = (0, true);
         for nth in 0..streams {
             let Ok(stream) = self.stream(nth) else { continue };
@@ -209,7 +210,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
             return Err(Changed);
         }
         let (streams, lead) = self.shape()?;
-        self.touch(streams, usize::from(lead > 0), at, wanted);
+        self.prefetch(streams, usize::from(lead > 0), at, wanted);
         let (begin, most) = (to.len(), max_record(self.0.len()));
         to.push(0);
         if lead > 0 {

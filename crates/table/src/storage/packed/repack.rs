@@ -8,7 +8,7 @@ use super::pack::{Layout, Lead, Packer};
 use super::plan::Plan;
 use super::read::{LENGTH, LENGTH_AND_BYTES, Packed, Stream};
 use super::symbols::{Found, Table};
-use super::{BYTES, CODES, END, HIGH, SLACK, TEXTS, Unpacked, VALUES};
+use super::{BYTES, CODES, END, HEADER, HIGH, SLACK, TEXTS, Unpacked, VALUES};
 use crate::storage::node::{Bounds, put_fences};
 use crate::storage::source::Source;
 
@@ -40,12 +40,13 @@ impl Packed<'_, [u8]> {
             }
         }
         for (nth, stream) in found.iter().enumerate() {
-            packer.had_few(nth, matches!(stream.form, TEXTS | VALUES));
+            packer.had_dictionary(nth, matches!(stream.form, TEXTS | VALUES));
             if stream.width == BYTES && stream.form == CODES {
                 let (codes, ends) = self.codes(stream, records.clone())?;
                 packer.set_codes(nth, self.symbols(stream)?, codes, ends);
             }
         }
+        debug_assert!(packer.len() == records.len(), "{} of {records:?} are packed", packer.len());
         let plan = Plan::new(&packer, 0..records.len());
         Ok(packer.page(&plan, bounds))
     }
@@ -56,6 +57,10 @@ impl Packed<'_, [u8]> {
         let mut bytes = self.0.to_vec();
         bytes.get_mut(end..)?.fill(0);
         put_fences(&mut bytes, bounds, end + SLACK).ok()?;
+        debug_assert!(
+            bytes.get(HEADER..end) == self.0.get(HEADER..end),
+            "other bounds have changed the records of a packed leaf"
+        );
         Some(bytes)
     }
 
@@ -68,6 +73,7 @@ impl Packed<'_, [u8]> {
             codes.extend_from_slice(self.0.get(heap + start..heap + end).ok_or(Changed)?);
             ends.push(codes.len() as u64);
         }
+        debug_assert!(ends.is_sorted(), "the codes of texts overlap");
         Ok((codes, ends))
     }
 

@@ -44,6 +44,7 @@ impl Packed<'_, [u8]> {
             NUMBERS => {
                 let from = least.max(stream.base).wrapping_sub(stream.base) as u64;
                 let to = most.wrapping_sub(stream.base) as u64;
+                debug_assert!(from <= to, "numbers from {from} to {to} are kept");
                 let (place, bits) = (stream.place, stream.bits);
                 bits::keep_within(self.0, place, bits, range, (from, to - from), rows)?;
             }

@@ -7,6 +7,8 @@ use crate::storage::source::Source;
 
 /// The longest symbol in bytes.
 const LONGEST: usize = 8;
+/// A symbol is read and written as a word.
+const _: () = assert!(LONGEST == size_of::<u64>());
 
 /// A symbol table in a page, read symbol by symbol.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +45,7 @@ impl Table {
 
     /// Returns the number of symbols.
     pub(super) fn count(&self) -> u8 {
-        // `read` ensures that it is at most 255.
+        debug_assert!(self.count <= u16::from(ESCAPE), "a table has {} symbols", self.count);
         self.count as u8
     }
 
@@ -58,6 +60,7 @@ impl Table {
         let len = bytes_up_to(self.first, code);
         let nth = len.checked_sub(1).ok_or(Changed)?;
         let (first, place) = ((self.first >> (8 * nth)) as u8, *self.places.get(nth).ok_or(Changed)?);
+        debug_assert!(first <= code, "code {code} is before the first one of its length, {first}");
         let at = usize::from(place) + usize::from(code - first) * len;
         Ok((from.u64(at)?, len))
     }
@@ -90,6 +93,7 @@ impl Table {
             *word = symbol.to_le_bytes();
             end += len;
         }
+        debug_assert!(end <= to.len(), "a text ends at {end}, behind the room of {}", to.len());
         to.truncate(end);
         Ok(())
     }
@@ -104,7 +108,9 @@ fn bytes_up_to(bytes: u64, most: u8) -> usize {
     // With the highest bits handled separately, no difference borrows from the next byte.
     let low = (most | HIGH) - (bytes & !HIGH);
     let is_up_to = (most & !bytes | !(most ^ bytes) & low) & HIGH;
-    ((is_up_to >> 7).wrapping_mul(ONES) >> 56) as usize
+    let count = ((is_up_to >> 7).wrapping_mul(ONES) >> 56) as usize;
+    debug_assert!(count <= LONGEST, "{count} of eight bytes are at most {most}");
+    count
 }
 
 /// A symbol table expanded to one entry per symbol, for decoding many texts.
@@ -169,6 +175,11 @@ impl Found {
 
     /// Appends a table of the symbols of these codes. Returns the new code of each.
     pub(super) fn write(&self, used: &[bool; 256], to: &mut Vec<u8>) -> [u8; 256] {
+        debug_assert!(
+            self.symbols.len() <= usize::from(ESCAPE),
+            "{} symbols leave no code for other bytes",
+            self.symbols.len()
+        );
         let mut codes = [ESCAPE; 256];
         let mut counts = [0u8; LONGEST];
         let head = to.len();
@@ -185,6 +196,12 @@ impl Found {
         if let Some(place) = to.get_mut(head..head + LONGEST) {
             place.copy_from_slice(&counts);
         }
+        debug_assert!(
+            to.len() - head == self.len(used),
+            "a table of {} bytes was planned with {}",
+            to.len() - head,
+            self.len(used)
+        );
         codes
     }
 }
@@ -209,6 +226,7 @@ pub(super) fn renumber(codes: &[u8], new: &[u8; 256], to: &mut Vec<u8>) {
             to.push(ESCAPE);
             to.extend(codes.next());
         } else {
+            debug_assert!(new[usize::from(code)] != ESCAPE, "code {code} has no new number");
             to.push(new[usize::from(code)]);
         }
     }

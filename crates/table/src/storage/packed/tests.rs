@@ -161,7 +161,7 @@ fn has(page: &[u8], records: &[(Vec<u8>, Vec<u8>)], rng: &mut SeededRng) {
 /// its parts, and the same leaf with other bounds. Method: random layouts, kinds of values and of
 /// keys.
 #[test]
-fn records_come_back() {
+fn records_round_trip() {
     let mut forms = std::collections::BTreeSet::new();
     for seed in 0..150 {
         let mut case = case(seed, 40 + seed as usize * 5);
@@ -235,7 +235,7 @@ fn with_only(layout: &Layout, value: &[u8], wanted: &[usize]) -> Vec<u8> {
 /// with only the parts they need. Method: random layouts and columns; the rest of the copy is
 /// garbage.
 #[test]
-fn some_columns_come_back() {
+fn some_columns_round_trip() {
     let (mut few, mut copied) = (0, 0);
     for seed in 200..320 {
         let mut case = case(seed, 40 + (seed as usize % 60) * 5);
@@ -262,7 +262,7 @@ fn some_columns_come_back() {
 
 /// Goal: records that cannot be reconstructed are refused, and the pending records stay unchanged.
 #[test]
-fn what_cannot_be_packed() {
+fn unpackable_records_are_refused() {
     let layout = Layout { lead: Lead::Length, widths: vec![4, 0] };
     let mut packer = Packer::new(layout, PAYLOAD);
     let good = [0, 7, 0, 0, 1, 2, 3, 4, 2, 0, b'a', b'b'];
@@ -293,7 +293,7 @@ fn what_cannot_be_packed() {
 /// and data read in two ways is equal. Method: every byte of some pages, two values each, through
 /// the body of the fuzz target.
 #[test]
-fn changed_bytes() {
+fn changed_bytes_do_not_panic() {
     let (mut key, mut value) = (Vec::new(), Vec::new());
     let (mut refused, mut read) = (0, 0);
     for seed in 0..3 {

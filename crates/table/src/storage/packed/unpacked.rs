@@ -32,6 +32,12 @@ impl Unpacked {
     /// Returns the key and the value of a record by its position on the page.
     #[inline]
     pub(crate) fn record(&self, at: usize) -> Option<(&[u8], &[u8])> {
+        debug_assert!(
+            self.range.is_empty() || self.ends.len() == self.range.len(),
+            "{} of {:?} records are unpacked",
+            self.ends.len(),
+            self.range
+        );
         let nth = at.checked_sub(self.range.start)?;
         let start = nth.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).map(|ends| ends.1))?;
         let &(key, value) = self.ends.get(nth)?;
@@ -55,7 +61,7 @@ impl Unpacked {
         let (streams, lead) = page.shape()?;
         let mut streams: Vec<Stream> = (0..streams).map(|nth| page.stream(nth)).collect::<Result<_, _>>()?;
         if let Some(wanted) = wanted {
-            leave_out(streams.get_mut(usize::from(lead > 0)..).ok_or(Changed)?, wanted);
+            exclude_unwanted(streams.get_mut(usize::from(lead > 0)..).ok_or(Changed)?, wanted);
         }
         let texts = streams.iter().filter(|stream| stream.width == BYTES);
         let texts = texts.map(|stream| Texts::of(page, stream, range.clone()));
@@ -100,6 +106,8 @@ impl Unpacked {
             }
             offset += width;
         }
+        debug_assert!(texts.next().is_none(), "a column of texts was not unpacked");
+        debug_assert!(offset <= body && end <= body, "columns are unpacked to {offset} and {end} of {body}");
         self.put_absent(&absent, &starts)?;
         self.range = range;
         Ok(())
@@ -134,6 +142,8 @@ impl Unpacked {
             at += own.len() + len;
             key = key_end;
         }
+        debug_assert!(at == self.bytes.len(), "{at} of {} bytes are laid out", self.bytes.len());
+        debug_assert!(self.ends.len() == range.len(), "{} of {range:?} are laid out", self.ends.len());
         Ok(())
     }
 
@@ -236,7 +246,7 @@ impl Unpacked {
 }
 
 /// Marks all columns that are not wanted as NULL, so that they are not read.
-fn leave_out(streams: &mut [Stream], wanted: &[usize]) {
+fn exclude_unwanted(streams: &mut [Stream], wanted: &[usize]) {
     let (mut column, mut is_wanted) = (0, false);
     for stream in streams {
         if stream.width != HIGH {

@@ -5,8 +5,8 @@ use super::plan::{Form, Keys, Line, Plan, Word, ends_of};
 use super::read::{LENGTH, LENGTH_AND_BYTES};
 use super::symbols::renumber;
 use super::{
-    ALL_NULL, CODES, END, HEADER, KEYS, NO_NULLS, NUMBERS, PACKED, PLAIN, SLACK, STREAM, STREAMS, TEXTS,
-    VALUES, bits,
+    ALL_NULL, CODES, END, HEADER, KEYS, NO_NULLS, NUMBERS, PACKED, PLAIN, Packed, SLACK, STREAM, STREAMS,
+    TEXTS, Unpacked, VALUES, bits,
 };
 use crate::storage::node::{Bounds, put_fences};
 
@@ -17,10 +17,12 @@ struct Page {
 
 impl Page {
     fn place(&self) -> u16 {
+        debug_assert!(u16::try_from(self.bytes.len()).is_ok(), "a page has {} bytes", self.bytes.len());
         self.bytes.len() as u16
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
+        debug_assert!(at + bytes.len() <= self.bytes.len(), "{} bytes at {at} are not there", bytes.len());
         if let Some(place) = self.bytes.get_mut(at..at + bytes.len()) {
             place.copy_from_slice(bytes);
         }
@@ -39,6 +41,12 @@ impl Page {
 
 /// Writes some records as a page. Returns `None` if they do not fit.
 pub(super) fn page(packer: &Packer, plan: &Plan, bounds: Bounds<'_>) -> Option<Vec<u8>> {
+    debug_assert!(
+        plan.streams.len() == packer.streams().len() && plan.records.end <= packer.len(),
+        "{:?} of {} records are written",
+        plan.records,
+        packer.len()
+    );
     let payload = packer.payload();
     let fences = bounds.lower.map_or(0, <[u8]>::len) + bounds.upper.map_or(0, <[u8]>::len);
     if plan.size + SLACK + fences > payload {
@@ -66,11 +74,28 @@ pub(super) fn page(packer: &Packer, plan: &Plan, bounds: Bounds<'_>) -> Option<V
     Some(page.bytes)
 }
 
+/// Returns whether all records of a page are those that were packed. For assertions: unpacks the
+/// page.
+pub(super) fn is_read_back(packer: &Packer, plan: &Plan, page: &[u8]) -> bool {
+    let mut unpacked = Unpacked::default();
+    let count = plan.records.len();
+    unpacked.fill(Packed(page), 0..count, None).is_ok()
+        && (0..count).all(|at| {
+            let packed = packer.record(plan.records.start + at);
+            packed.is_some() && packed == unpacked.record(at)
+        })
+}
+
 fn put_keys(page: &mut Page, packer: &Packer, plan: &Plan) {
     let records = plan.records.clone();
     match &plan.keys {
         Keys::Words { positions, low, high } => {
             let template = packer.key(records.start);
+            debug_assert!(
+                positions.last().is_none_or(|last| usize::from(*last) < template.len()),
+                "keys of {} bytes differ at {positions:?}",
+                template.len()
+            );
             page.put_u16(KEYS, template.len() as u16);
             let place = page.place();
             page.bytes.extend_from_slice(template);
@@ -114,11 +139,12 @@ fn put_ends(page: &mut Page, ends: impl Iterator<Item = usize>, line: &Line) -> 
 fn put_stream(page: &mut Page, head: usize, packer: &Packer, plan: &Plan, stream: &Gathered, form: &Form) {
     let records = plan.records.clone();
     let nulls = stream.nulls(records.clone());
-    let place = match (nulls.contains(&true), nulls.contains(&false)) {
-        (false, _) => NO_NULLS,
-        (true, false) => ALL_NULL,
-        (true, true) => page.numbers(nulls.iter().map(|is_null| u64::from(*is_null)), 1),
-    };
+    debug_assert!(
+        nulls.is_empty() || nulls.len() == records.len(),
+        "{} of {records:?} may be NULL",
+        nulls.len()
+    );
+    let place = put_nulls(page, nulls);
     page.put(head, &[stream.width]);
     page.put_u16(head + 6, place);
     let (kind, bits, place) = match form {
@@ -137,7 +163,11 @@ fn put_stream(page: &mut Page, head: usize, packer: &Packer, plan: &Plan, stream
             page.put_u16(head + 16, place);
             page.put_u16(head + 18, values.len() as u16);
             let numbers = stream.numbers.get(records).unwrap_or_default().iter();
-            let number = |number: &i64| values.binary_search(number).unwrap_or_default() as u64;
+            let number = |number: &i64| {
+                let found = values.binary_search(number);
+                debug_assert!(found.is_ok(), "{number} is not in its dictionary");
+                found.unwrap_or_default() as u64
+            };
             (VALUES, *bits, page.numbers(numbers.map(number), *bits))
         }
         Form::Plain { line } => {
@@ -164,7 +194,10 @@ fn put_stream(page: &mut Page, head: usize, packer: &Packer, plan: &Plan, stream
             (TEXTS, *bits, page.numbers(numbers.iter().map(|number| u64::from(*number)), *bits))
         }
         Form::Codes { used, line } => {
-            let Some((found, codes, start, ends)) = stream.codes(records) else { return };
+            let Some((found, codes, start, ends)) = stream.codes(records) else {
+                debug_assert!(false, "codes were planned for texts that have none");
+                return;
+            };
             let place = put_ends(page, ends.iter().map(|end| *end as usize - start), line);
             put_line(page, head, line);
             let table = page.place();
@@ -183,4 +216,13 @@ fn put_stream(page: &mut Page, head: usize, packer: &Packer, plan: &Plan, stream
 fn put_line(page: &mut Page, head: usize, line: &Line) {
     page.put(head + 8, &line.slope.to_le_bytes());
     page.put(head + 12, &line.base.to_le_bytes());
+}
+
+/// Writes which values are NULL. Returns their place, or the value that says that none is, or all.
+fn put_nulls(page: &mut Page, nulls: &[bool]) -> u16 {
+    match (nulls.contains(&true), nulls.contains(&false)) {
+        (false, _) => NO_NULLS,
+        (true, false) => ALL_NULL,
+        (true, true) => page.numbers(nulls.iter().map(|is_null| u64::from(*is_null)), 1),
+    }
 }

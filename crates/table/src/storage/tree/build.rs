@@ -13,11 +13,13 @@ use std::collections::BTreeMap;
 use cairn_pool::Changed;
 use cairn_vfs::sync::{Arc, Mutex, PoisonError};
 use cairn_vfs::thread::{self, JoinHandle};
+use cairn_vfs::{Bug, ensure};
 
-use super::Tree;
 use super::leaves::{Leaf, Leaves};
 use super::level::{Level, Records};
+use super::{MAX_LEVELS, Tree};
 use crate::storage::change::Change;
+use crate::storage::node::Node;
 use crate::storage::ops::image;
 use crate::storage::packed::Layout;
 use crate::{Error, Result};
@@ -34,21 +36,24 @@ pub(crate) struct Builder {
     most: usize,
     /// The last key added.
     last: Option<Vec<u8>>,
+    /// Number of records added, and of those in leaves that were written.
+    pushed: u64,
+    written: u64,
     /// Records that have not been handed over to become leaves.
     batch: Records,
-    leaves: Making,
+    leaves: LeafMaker,
     /// Number of threads that can run in parallel.
     threads: usize,
     /// Whether to use another thread: there are CPUs for it, and enough records.
-    beside: bool,
-    /// Unfinished nodes of the levels above the leaves, which are level 0.
+    in_background: bool,
+    /// RecoveryWork nodes of the levels above the leaves, which are level 0.
     levels: BTreeMap<usize, Level>,
 }
 
 #[derive(Debug)]
-enum Making {
-    Here(Box<Leaves>),
-    Beside(JoinHandle<Option<Work>>),
+enum LeafMaker {
+    Ready(Box<Leaves>),
+    Background(JoinHandle<Option<Work>>),
     /// Leaves could not be made or written, and no more will be.
     Lost,
 }
@@ -63,6 +68,7 @@ struct Work {
 
 impl Work {
     fn done(mut self) -> Work {
+        debug_assert!(self.made.as_ref().is_ok_and(Vec::is_empty), "a batch is packed twice");
         self.made = self.leaves.take(&self.records);
         self.records.clear();
         self
@@ -74,10 +80,26 @@ impl Builder {
     /// node to fill, from 0.5 to 1. With a layout, leaves are packed where that saves enough.
     pub(crate) fn new(tree: &Tree, fill: f64, layout: Option<Layout>) -> Self {
         let most = (tree.space.payload as f64 * fill.clamp(0.5, 1.0)) as usize;
-        let leaves = Making::Here(Box::new(Leaves::new(tree.space.payload, most, layout)));
+        debug_assert!(
+            most <= tree.space.payload && most >= tree.space.payload / 2,
+            "{most} bytes of {} are filled",
+            tree.space.payload
+        );
+        let leaves = LeafMaker::Ready(Box::new(Leaves::new(tree.space.payload, most, layout)));
         let (tree, batch) = (tree.clone(), Records::default());
         let threads = thread::available_parallelism();
-        Builder { tree, most, last: None, batch, leaves, threads, beside: false, levels: BTreeMap::new() }
+        Builder {
+            tree,
+            most,
+            last: None,
+            pushed: 0,
+            written: 0,
+            batch,
+            leaves,
+            threads,
+            in_background: false,
+            levels: BTreeMap::new(),
+        }
     }
 
     /// Overrides the number of threads that can run in parallel.
@@ -98,9 +120,8 @@ impl Builder {
         if len > most {
             return Err(Error::TooLong { key: key.len(), value: value.len(), most });
         }
-        if !self.is_next(key) {
-            return Err(Error::Invalid { what: "a tree is built from keys in ascending order".to_owned() });
-        }
+        ensure!(self.is_next(key), "a tree is built from {key:?} after {:?}", self.last);
+        self.pushed += 1;
         let last = self.last.get_or_insert_default();
         last.clear();
         last.extend(key);
@@ -113,9 +134,9 @@ impl Builder {
         let (leaves, made, empty) = self.leaves()?;
         let records = std::mem::replace(&mut self.batch, empty);
         let work = Work { leaves, records, made: Ok(Vec::new()) };
-        if !self.beside {
-            self.beside = self.threads > 1;
-            return self.make_here(work);
+        if !self.in_background {
+            self.in_background = self.threads > 1;
+            return self.make_on_this_thread(work);
         }
         // If the thread cannot be started, the work must not be lost with it.
         let place = Arc::new(Mutex::new(Some(work)));
@@ -125,46 +146,47 @@ impl Builder {
         self.write_leaves(made)?;
         match started {
             Ok(thread) => {
-                self.leaves = Making::Beside(thread);
+                self.leaves = LeafMaker::Background(thread);
                 Ok(())
             }
             Err(_) => match take(&place) {
-                Some(work) => self.make_here(work),
-                None => Err(self.unbuildable()),
+                Some(work) => self.make_on_this_thread(work),
+                None => Err(self.build_error()),
             },
         }
     }
 
     /// Makes leaves on this thread and writes them.
-    fn make_here(&mut self, work: Work) -> Result<()> {
+    fn make_on_this_thread(&mut self, work: Work) -> Result<()> {
         let Work { leaves, records, made } = work.done();
-        self.write_leaves(made.map_err(|Changed| self.unbuildable())?)?;
-        (self.leaves, self.batch) = (Making::Here(leaves), records);
+        self.write_leaves(made.map_err(|Changed| self.build_error())?)?;
+        (self.leaves, self.batch) = (LeafMaker::Ready(leaves), records);
         Ok(())
     }
 
     /// Waits for the other thread. Returns the leaf maker, the leaves that are made but not
     /// written, and the emptied batch.
     fn leaves(&mut self) -> Result<(Box<Leaves>, Vec<Leaf>, Records)> {
-        let work = match std::mem::replace(&mut self.leaves, Making::Lost) {
-            Making::Here(leaves) => return Ok((leaves, Vec::new(), Records::default())),
-            Making::Beside(thread) => match thread.join() {
+        let work = match std::mem::replace(&mut self.leaves, LeafMaker::Lost) {
+            LeafMaker::Ready(leaves) => return Ok((leaves, Vec::new(), Records::default())),
+            LeafMaker::Background(thread) => match thread.join() {
                 Ok(work) => work,
                 // The panic would otherwise have happened on this thread.
                 Err(panic) => std::panic::resume_unwind(panic),
             },
-            Making::Lost => None,
+            LeafMaker::Lost => None,
         };
-        let Work { leaves, records, made } = work.ok_or_else(|| self.unbuildable())?;
-        Ok((leaves, made.map_err(|Changed| self.unbuildable())?, records))
+        let Work { leaves, records, made } = work.ok_or_else(|| self.build_error())?;
+        Ok((leaves, made.map_err(|Changed| self.build_error())?, records))
     }
 
-    fn unbuildable(&self) -> Error {
-        self.tree.space.damaged(self.tree.root, "a node of this tree cannot be built")
+    fn build_error(&self) -> Error {
+        Bug::new(format!("a node of the tree with root {} cannot be built", self.tree.root)).into()
     }
 
     fn write_leaves(&mut self, leaves: Vec<Leaf>) -> Result<()> {
         for Leaf { payload, upper } in leaves {
+            self.written += Node(&payload[..]).count().map_err(|Changed| self.build_error())? as u64;
             let page = self.put(&payload, None)?;
             self.add_child(1, &upper, page)?;
         }
@@ -176,8 +198,13 @@ impl Builder {
     }
 
     fn add_child(&mut self, level: usize, key: &[u8], child: u32) -> Result<()> {
+        debug_assert!(child != 0, "page 0 becomes a node of level {}", level - 1);
         let (most, value) = (self.most, child.to_le_bytes());
         let node = self.level(level);
+        debug_assert!(
+            node.records.last_key().or(node.lower.as_deref()).is_none_or(|last| last < key),
+            "the children of level {level} are out of order at {key:?}"
+        );
         // Checked before the key is added. A key that shares less with the node's lower fence
         // shortens the common prefix, which makes every record longer, and the node might no longer
         // fit a page. The last child has no record, but its separator becomes the node's upper
@@ -196,7 +223,7 @@ impl Builder {
     fn finish_node(&mut self, level: usize, upper: Vec<u8>) -> Result<()> {
         let size = self.tree.space.payload;
         let node = self.level(level).node(level, Some(&upper), None, size);
-        let page = self.put(&node.map_err(|Changed| self.unbuildable())?, None)?;
+        let page = self.put(&node.map_err(|Changed| self.build_error())?, None)?;
         self.level(level).clear(upper.clone());
         self.add_child(level + 1, &upper, page)
     }
@@ -204,7 +231,7 @@ impl Builder {
     /// Writes a page: a new one, or over `page`.
     fn put(&self, payload: &[u8], page: Option<u32>) -> Result<u32> {
         let tree = &self.tree;
-        let op = image(payload).map_err(|Changed| self.unbuildable())?;
+        let op = image(payload).map_err(|Changed| self.build_error())?;
         let mut change = Change::default();
         let (page, at) = match page {
             Some(page) => (page, change.hold(tree.space.file.write(page)?)),
@@ -222,12 +249,19 @@ impl Builder {
     pub(crate) fn finish(mut self) -> Result<()> {
         let (mut leaves, made, _) = self.leaves()?;
         self.write_leaves(made)?;
-        let made = leaves.take(&std::mem::take(&mut self.batch)).map_err(|Changed| self.unbuildable())?;
+        let made = leaves.take(&std::mem::take(&mut self.batch)).map_err(|Changed| self.build_error())?;
         self.write_leaves(made)?;
-        let (made, mut node) = leaves.finish().map_err(|Changed| self.unbuildable())?;
+        let (made, mut node) = leaves.finish().map_err(|Changed| self.build_error())?;
         self.write_leaves(made)?;
         // The last node of a level gets its own page if the level has other nodes. The only node of
         // the top level is the root.
+        let last = Node(&node[..]).count().map_err(|Changed| self.build_error())? as u64;
+        ensure!(
+            self.written + last == self.pushed,
+            "a tree of {} records is built from {}",
+            self.written + last,
+            self.pushed
+        );
         let (mut level, size) = (1, self.tree.space.payload);
         while self.levels.contains_key(&level) {
             let child = self.put(&node, None)?;
@@ -236,9 +270,11 @@ impl Builder {
                 *self.level(level) = rest;
             }
             let last = self.level(level).node(level, None, Some(child), size);
-            node = last.map_err(|Changed| self.unbuildable())?;
+            node = last.map_err(|Changed| self.build_error())?;
             level += 1;
+            ensure!(level <= usize::from(MAX_LEVELS), "a tree is built of {level} levels");
         }
+        debug_assert!(self.batch.len() == 0, "{} records are in no leaf", self.batch.len());
         self.put(&node, Some(self.tree.root)).map(drop)
     }
 }

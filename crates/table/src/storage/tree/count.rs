@@ -16,6 +16,7 @@ const STRIDE: usize = 256;
 
 /// Number of leaves to prefetch ahead: as many as are processed while one is loaded from memory.
 const AHEAD: usize = 6;
+const _: () = assert!(AHEAD < STRIDE);
 
 /// The result of counting a leaf.
 enum Leaf {
@@ -46,6 +47,14 @@ impl Cursor {
             };
             let stride = self.tree.attempt(|| self.tree.count_stride(from, &self.end, all_visible))?;
             let Some(stride) = stride else { return Ok(rows) };
+            if let (Seek::Beyond(last), Some(upper)) = (from, &stride.upper)
+                && upper <= last
+            {
+                return Err(self
+                    .tree
+                    .space
+                    .damaged(self.tree.root, "the leaves of its tree are out of order"));
+            }
             rows += stride.rows;
             self.next = stride.upper.map(Seek::Beyond);
             self.parent = None;
@@ -70,7 +79,7 @@ struct Stride {
 impl Tree {
     /// Estimates the number of leaves from the nodes on one path down the middle. Cost: reads one
     /// node per level and no leaf. Errors: the pool's, [`Error::Corruption`].
-    pub(crate) fn leaves_about(&self) -> Result<u64> {
+    pub(crate) fn estimate_leaves(&self) -> Result<u64> {
         self.attempt(|| {
             let mut node = self.view(self.root)?;
             let mut level = self.level(&node)?;
@@ -145,6 +154,12 @@ impl Tree {
         let counted = self.count_pages(pages, end, all_visible);
         parent.validate()?;
         let counted = counted?;
+        debug_assert!(
+            counted.leaves <= pages.len(),
+            "{} of {} leaves are counted",
+            counted.leaves,
+            pages.len()
+        );
         let at = first + counted.leaves;
         if at == first {
             return Ok(None);

@@ -36,7 +36,7 @@ pub struct Cursor {
     /// The start of the next leaf; `None` after the last one.
     pub(super) next: Option<Seek>,
     /// A buffer for the next key of `next`.
-    spare: Vec<u8>,
+    fence_buffer: Vec<u8>,
     key: Vec<u8>,
     /// Location of the current value in the leaf.
     value: Range<usize>,
@@ -55,7 +55,8 @@ pub struct Cursor {
 }
 
 /// Maximum number of records to unpack at once.
-const MOST_AT_ONCE: usize = 1024;
+const MAX_UNPACKED: usize = 1024;
+const _: () = assert!(CHUNK > 0 && CHUNK <= MAX_UNPACKED);
 
 /// The node above a leaf, as it was when the leaf was read. While it is unchanged, it leads to the
 /// adjacent leaf without a descent from the root, which saves a quarter of a scan's time.
@@ -113,7 +114,7 @@ impl Tree {
             lsn: Lsn::NONE,
             records: 0..0,
             next: Some(next),
-            spare: Vec::new(),
+            fence_buffer: Vec::new(),
             key: Vec::new(),
             value: 0..0,
             is_packed: false,
@@ -136,15 +137,15 @@ impl Tree {
         part: Option<&mut Part>,
         to: &mut Vec<u8>,
     ) -> Attempt<(Lsn, bool)> {
-        let beside = match parent.take() {
+        let adjacent = match parent.take() {
             Some(parent) => {
                 let places = part.as_ref().map(|part| &part.places[..]);
-                self.beside(parent, direction, places.unwrap_or_default())?
+                self.adjacent_leaf(parent, direction, places.unwrap_or_default())?
             }
             None => None,
         };
-        let is_beside = beside.is_some();
-        let (view, above) = match beside {
+        let is_adjacent = adjacent.is_some();
+        let (view, above) = match adjacent {
             Some((view, above)) => (view, Some(above)),
             None => self.leaf_of(seek, direction)?,
         };
@@ -161,13 +162,13 @@ impl Tree {
         }
         view.validate()?;
         *parent = above;
-        Ok((lsn, is_beside))
+        Ok((lsn, is_adjacent))
     }
 
     /// Returns the leaf adjacent to the one that `parent` describes, or `None` if the parent has
     /// changed or has no more children. Prefetches `places` of the leaf after it, to load them
     /// while this one is processed.
-    fn beside(
+    fn adjacent_leaf(
         &self,
         parent: Parent,
         direction: Direction,
@@ -267,6 +268,7 @@ impl Cursor {
             Direction::Backward => self.records.next_back(),
         };
         let Some(at) = at else { return Ok(false) };
+        debug_assert!(!self.records.contains(&at), "record {at} is returned, and still to come");
         if self.is_packed {
             self.unpack(at)?;
             return Ok(true);
@@ -292,7 +294,8 @@ impl Cursor {
             Direction::Forward => at..at + count,
             Direction::Backward => (at + 1).saturating_sub(count)..at + 1,
         };
-        self.chunk = (self.chunk * 2).min(MOST_AT_ONCE);
+        debug_assert!(range.contains(&at), "record {at} is unpacked with {range:?}");
+        self.chunk = (self.chunk * 2).min(MAX_UNPACKED);
         let wanted = self.part.as_ref().filter(|_| self.is_partial).map(|part| &part.columns[..]);
         self.unpacked.fill(Packed(&self.leaf[..]), range, wanted).map_err(|Changed| self.damaged())
     }
@@ -302,6 +305,7 @@ impl Cursor {
     /// `as_records`, records are read whole, with NULL in the other columns; otherwise column by
     /// column.
     pub(crate) fn read_only(&mut self, columns: Vec<usize>, as_records: bool, all_visible: Lsn) {
+        debug_assert!(self.leaf.is_empty(), "columns are chosen after the first leaf was copied");
         self.part = Some(Part { columns, with_lead: as_records, all_visible, places: Vec::new() });
     }
 
@@ -327,7 +331,7 @@ impl Cursor {
             return Err(error);
         }
         if let Seek::At(key) | Seek::Beyond(key) = seek {
-            self.spare = key;
+            self.fence_buffer = key;
         }
         Ok(true)
     }
@@ -383,26 +387,32 @@ impl Cursor {
     fn load(&mut self, seek: &Seek) -> Result<()> {
         let (tree, direction) = (&self.tree, self.direction);
         let (parent, part, leaf) = (&mut self.parent, &mut self.part, &mut self.leaf);
-        let (lsn, is_beside) =
+        let (lsn, is_adjacent) =
             tree.attempt(|| tree.copy_leaf(seek, direction, parent, part.as_mut(), leaf))?;
         self.lsn = lsn;
-        (self.records, self.next) = self.place(seek, is_beside).map_err(|Changed| self.damaged())?;
+        (self.records, self.next) =
+            self.records_in_range(seek, is_adjacent).map_err(|Changed| self.damaged())?;
         self.unpacked.clear();
         self.is_packed = self.leaf().is_packed().map_err(|Changed| self.damaged())?;
+        debug_assert!(self.unpacked.range().is_empty(), "records of the leaf before are unpacked");
         self.is_partial =
             self.is_packed && self.part.as_ref().is_some_and(|part| self.lsn <= part.all_visible);
         Ok(())
     }
 
     /// Returns the records of the leaf that are in the range, and where the next leaf begins.
-    fn place(&mut self, seek: &Seek, is_beside: bool) -> Result<(Range<usize>, Option<Seek>), Changed> {
-        let mut fence = std::mem::take(&mut self.spare);
+    fn records_in_range(
+        &mut self,
+        seek: &Seek,
+        is_adjacent: bool,
+    ) -> Result<(Range<usize>, Option<Seek>), Changed> {
+        let mut fence = std::mem::take(&mut self.fence_buffer);
         let node = Node(&self.leaf[..]);
         let count = node.count()?;
         let mut records = 0..count;
         // An adjacent leaf begins exactly where the previous one ended.
         if let Seek::At(key) | Seek::Beyond(key) = seek
-            && !is_beside
+            && !is_adjacent
         {
             let (at, is_there) = self.search(node, key)?;
             let is_in = is_there && matches!(seek, Seek::At(_));
@@ -445,6 +455,7 @@ impl Cursor {
         if records.start > records.end {
             records.end = records.start;
         }
+        debug_assert!(records.end <= count, "records {records:?} of {count} are in the range");
         // Going forward, the fence is the last key of this leaf; going backward, it is the last key
         // of the leaf before.
         let next = match self.direction {

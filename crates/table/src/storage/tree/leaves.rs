@@ -4,7 +4,7 @@
 use cairn_pool::Changed;
 
 use super::level::{Level, Records, separator};
-use crate::storage::node::Bounds;
+use crate::storage::node::{Bounds, Node};
 use crate::storage::packed::{Layout, Packer};
 
 /// Size of the records considered together before packing: some ten leaves.
@@ -14,6 +14,8 @@ const WAITING: usize = 256 << 10;
 /// records, and after an attempt that did not pay off.
 const PLAIN: usize = 64;
 const AGAIN: usize = 10_000;
+/// Records wait for their leaf until it can be filled.
+const _: () = assert!(PLAIN < AGAIN && WAITING > 0);
 
 /// A finished leaf, ready to be written.
 #[derive(Debug)]
@@ -89,9 +91,24 @@ impl Leaves {
     /// Finishes the ordinary leaf with upper fence `upper`.
     fn finish_leaf(&mut self, upper: Vec<u8>) -> Result<(), Changed> {
         let payload = self.level.node(0, Some(&upper), None, self.payload)?;
+        self.assert_is_next(&payload, &upper, self.level.records.len());
         self.level.clear(upper.clone());
         self.made.push(Leaf { payload, upper });
         Ok(())
+    }
+
+    /// Checks that a finished leaf has all of its records, and comes after the one before it.
+    fn assert_is_next(&self, payload: &[u8], upper: &[u8], count: usize) {
+        let found = Node(payload).count();
+        debug_assert!(found == Ok(count), "a leaf of {count} records has {found:?}");
+        debug_assert!(
+            self.level.lower.as_deref().is_none_or(|lower| lower < upper),
+            "a leaf ends at {upper:?}, where it begins or before"
+        );
+        debug_assert!(
+            self.made.last().is_none_or(|last| Some(&last.upper[..]) == self.level.lower.as_deref()),
+            "a leaf does not begin where the one before it ends"
+        );
     }
 
     /// Passes a record to the packer. Returns false if the packer does not take it.
@@ -122,7 +139,9 @@ impl Leaves {
             // The last records go into an ordinary leaf, because new records are likely to follow
             // them.
             let own = packer.len() - if more { 1 } else { self.tail(&packer) };
+            debug_assert!(own <= packer.len(), "{own} of {} records are packed", packer.len());
             let packed = self.pack_page(&mut packer, own)?;
+            debug_assert!(packed <= own, "{packed} records are packed instead of up to {own}");
             if packed > 0 {
                 packer.forget(packed);
                 packer.wrote();
@@ -139,6 +158,7 @@ impl Leaves {
                 self.push_all(&mut packer)?;
             }
         }
+        debug_assert!(more || packer.len() == 0, "{} records are left after the last one", packer.len());
         self.packer = Some(packer);
         Ok(())
     }
@@ -150,6 +170,7 @@ impl Leaves {
             self.push_plain(key, value)?;
         }
         packer.forget(packer.len());
+        debug_assert!(packer.len() == 0, "{} records are left in the packer", packer.len());
         Ok(())
     }
 
@@ -164,6 +185,7 @@ impl Leaves {
         while tail < len && packer.ordinary(len - tail..len) < self.most / 4 {
             tail += 1;
         }
+        debug_assert!((1..=len).contains(&tail), "{tail} of {len} records are the last ones");
         tail
     }
 
@@ -185,6 +207,11 @@ impl Leaves {
         let upper = separator(packer.key(count - 1), packer.key(count));
         let bounds = Bounds { lower: self.level.lower.as_deref(), upper: Some(&upper) };
         let Some(payload) = packer.page(&plan, bounds) else { return Ok(0) };
+        self.assert_is_next(&payload, &upper, count);
+        debug_assert!(
+            packer.is_read_back(&plan, &payload),
+            "{count} records are not read as they were packed"
+        );
         self.level.clear(upper.clone());
         self.made.push(Leaf { payload, upper });
         Ok(count)

@@ -2,6 +2,7 @@
 
 use cairn_pool::Changed;
 
+use super::MAX_LEVELS;
 use crate::storage::node::{Bounds, HEADER, Node, NodeMut, SLOT};
 
 /// Records in ascending order.
@@ -41,6 +42,11 @@ impl Records {
     }
 
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
+        debug_assert!(
+            self.last_key().is_none_or(|last| last < key),
+            "{key:?} follows {:?}, expected ascending keys",
+            self.last_key()
+        );
         self.bytes.extend(key);
         let middle = self.bytes.len();
         self.bytes.extend(value);
@@ -54,6 +60,7 @@ impl Records {
 
     fn truncate(&mut self, count: usize) {
         let end = count.checked_sub(1).and_then(|last| self.ends.get(last)).map_or(0, |ends| ends.1);
+        debug_assert!(count <= self.ends.len(), "{count} of {} records are kept", self.ends.len());
         self.ends.truncate(count);
         self.bytes.truncate(end);
     }
@@ -61,11 +68,18 @@ impl Records {
 
 /// Returns the shortest key that is not before `last` and is before `next`.
 pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
+    // Without a next key, the leaf is followed by others that are not known yet.
+    debug_assert!(next.is_empty() || last < next, "{last:?} and {next:?} are separated");
     let same = last.iter().zip(next).take_while(|(a, b)| a == b).count();
-    match next.get(..=same) {
+    let between = match next.get(..=same) {
         Some(short) if short.len() < next.len() => short.to_vec(),
         _ => last.to_vec(),
-    }
+    };
+    debug_assert!(
+        &between[..] >= last && (next.is_empty() || &between[..] < next),
+        "{between:?} does not separate {last:?} from {next:?}"
+    );
+    between
 }
 
 impl Level {
@@ -76,6 +90,10 @@ impl Level {
         let prefix = Bounds { lower, upper: Some(key) }.prefix_len();
         let count = self.records.len() + 1;
         let fences = lower.map_or(0, <[u8]>::len) + key.len();
+        debug_assert!(
+            self.records.bytes() + key.len() >= count * prefix,
+            "{count} keys are shorter than their common prefix of {prefix} bytes"
+        );
         HEADER + count * SLOT + self.records.bytes() + key.len() + value.len() + fences - count * prefix
     }
 
@@ -106,6 +124,15 @@ impl Level {
         last_child: Option<u32>,
         size: usize,
     ) -> Result<Vec<u8>, Changed> {
+        debug_assert!(level < usize::from(MAX_LEVELS), "a node of level {level} is built");
+        debug_assert!(
+            level == 0 || upper.is_none() || self.records.len() > 0,
+            "an inner node has no children"
+        );
+        debug_assert!(
+            level == 0 || upper.is_some() || last_child.is_some(),
+            "the last node of level {level} has no last child"
+        );
         let mut payload = vec![0; size];
         let mut node = NodeMut(&mut payload);
         node.clear(level as u8, Bounds { lower: self.lower.as_deref(), upper })?;
@@ -125,6 +152,7 @@ impl Level {
             }
         };
         last.map_or(Ok(()), |child| node.set_last_child(child))?;
+        debug_assert!(Node(&payload[..]).is_sound(), "a node of {count} records of level {level} is damaged");
         Ok(payload)
     }
 
@@ -145,6 +173,13 @@ impl Level {
             .filter_map(|at| self.records.get(at))
             .for_each(|(key, value)| rest.records.push(key, value));
         self.records.truncate(half);
+        debug_assert!(
+            self.records.len() + rest.records.len() == count,
+            "{count} records are halved into {} and {}",
+            self.records.len(),
+            rest.records.len()
+        );
+        debug_assert!(self.records.len() >= 2 && rest.records.len() >= 2, "a half has a single record");
         Some((upper, rest))
     }
 }

@@ -1,5 +1,7 @@
 //! Moving the pages of a tree towards the start of the file, so that the file can be truncated.
 
+use cairn_vfs::ensure;
+
 use super::Tree;
 use crate::Result;
 use crate::storage::change::Change;
@@ -24,6 +26,7 @@ impl Tree {
         let Some(&(root, place)) = space.allocate(&mut change, 1)?.first() else {
             return Err(crate::Error::NoPages);
         };
+        ensure!(root != self.root, "the root {root} is copied to itself");
         change.plan(place, op);
         change.commit(&*space.log, space.path())?;
         Ok(Tree::open(space, root))
@@ -72,6 +75,7 @@ impl Tree {
             // Dropping the change undoes the allocation.
             return Ok(child);
         }
+        ensure!(page < child, "page {child} moves to page {page}, which is not further in front");
         change.plan(place, op);
         change.plan(parent, Op::Child { at: at as u16, child: page });
         change.commit(&*space.log, space.path())?;

@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use cairn_pool::{Changed, Lsn, Optimistic};
+use cairn_vfs::ensure;
 
 use super::unpack::{is_packed, merged_packed};
-use super::{Attempt, Stop, Tree};
+use super::{Attempt, MAX_LEVELS, Stop, Tree};
 use crate::Result;
 use crate::storage::change::Change;
 use crate::storage::node::{Bounds, Node, NodeMut, SLOT, is_ghost};
@@ -93,9 +94,25 @@ pub(super) struct Halves {
 
 /// Returns the shortest key that is not below `left` and is below `right`.
 pub(super) fn separator(left: &[u8], right: &[u8]) -> Vec<u8> {
+    debug_assert!(left < right, "{left:?} and {right:?} are separated");
     let common = left.iter().zip(right).take_while(|(a, b)| a == b).count();
     // The common prefix plus one byte is above `left`, and below `right` if `right` is longer.
     if common + 1 < right.len() { right[..common + 1].to_vec() } else { left.to_vec() }
+}
+
+/// Like [`separator`], for keys of a page that may be damaged. Errors: keys that are out of order.
+pub(super) fn separator_of(left: &[u8], right: &[u8]) -> std::result::Result<Vec<u8>, Changed> {
+    if left >= right {
+        return Err(Changed);
+    }
+    let between = separator(left, right);
+    debug_assert!(left <= &between[..] && &between[..] < right, "{between:?} is not before {right:?}");
+    Ok(between)
+}
+
+/// Returns the number of records of both nodes.
+pub(super) fn count_both(left: &[u8], right: &[u8]) -> std::result::Result<usize, Changed> {
+    Ok(Node(left).count()? + Node(right).count()?)
 }
 
 impl Tree {
@@ -111,6 +128,7 @@ impl Tree {
             (view, level) = (below, level - 1);
         }
         path.push((view, 0));
+        debug_assert!(path.len() <= usize::from(MAX_LEVELS) + 1, "a path has {} nodes", path.len());
         Ok(path)
     }
 
@@ -133,6 +151,7 @@ impl Tree {
         while at > 0 && !has_room(&path[at - 1])? {
             at -= 1;
         }
+        debug_assert!(at < path.len(), "node {at} of a path of {} is split", path.len());
         let view = &path[at].0;
         let (copy, halves) = match packed {
             Some(packed) if at + 1 == path.len() => {
@@ -195,7 +214,9 @@ impl Tree {
             sum += size;
             sum <= half
         });
-        Ok(middle.count().clamp(1, count.saturating_sub(1).max(1)))
+        let middle = middle.count().clamp(1, count.saturating_sub(1).max(1));
+        debug_assert!(count < 2 || middle < count, "a node of {count} records is divided at {middle}");
+        Ok(middle)
     }
 
     /// Builds both halves, with `middle` records in the left one. In an inner node, the record
@@ -211,11 +232,11 @@ impl Tree {
         } else if middle == count {
             // The new key is above all existing ones.
             node.key(count.checked_sub(1).ok_or(Changed)?, &mut last)?;
-            separator(&last, key)
+            separator_of(&last, key)?
         } else {
             node.key(middle.checked_sub(1).ok_or(Changed)?, &mut last)?;
             node.key(middle, &mut first)?;
-            separator(&last, &first)
+            separator_of(&last, &first)?
         };
         let mut left = vec![0; copy.bytes.len()];
         let mut right = left.clone();
@@ -232,6 +253,15 @@ impl Tree {
             copy.append_to(0..middle, &mut left)?;
             copy.append_to(middle..count, &mut right)?;
         }
+        // The record that moves up from an inner node is in neither half.
+        debug_assert!(
+            count_both(&left, &right)? + usize::from(copy.level > 0) == count,
+            "a node of {count} records is divided, and some are lost"
+        );
+        debug_assert!(
+            !node.is_sound() || Node(&left[..]).is_sound() && Node(&right[..]).is_sound(),
+            "the halves of a node are damaged"
+        );
         Ok(Halves { left, right, separator })
     }
 
@@ -248,6 +278,7 @@ impl Tree {
         change.plan(right, image(&halves.right)?);
         // The child's existing entry becomes that of the right half. The left half gets a new entry
         // before it.
+        ensure!(right_page != view.id().page(), "page {right_page} is allocated for a half of itself");
         let at = *at as u16;
         change.plan(above, Op::Child { at, child: right_page });
         change.plan(above, Op::Insert { at, key: rest, value: &view.id().page().to_le_bytes() });
@@ -260,11 +291,20 @@ impl Tree {
         let root = change.hold(view.upgrade_exclusive()?);
         let pages = self.space.allocate(&mut change, 2)?;
         let [(left_page, left), (right_page, right)] = pages[..] else { return Err(Stop::Changed) };
+        ensure!(
+            left_page != right_page && ![left_page, right_page].contains(&self.root),
+            "the halves of the root {} are pages {left_page} and {right_page}",
+            self.root
+        );
         let mut above = vec![0; copy.bytes.len()];
         let mut node = NodeMut(&mut above);
         node.clear(copy.level + 1, copy.bounds())?;
         node.insert(0, &halves.separator, &left_page.to_le_bytes())?;
         node.set_last_child(right_page)?;
+        debug_assert!(
+            Node(&above[..]).level() == Ok(copy.level + 1) && Node(&above[..]).count() == Ok(1),
+            "a new root is not above its halves"
+        );
         change.plan(left, image(&halves.left)?);
         change.plan(right, image(&halves.right)?);
         change.plan(root, image(&above)?);
@@ -347,6 +387,14 @@ impl Tree {
                 NodeMut(&mut bytes).set_last_child(right.node().child(second)?)?;
             }
             right.append_to(0..second, &mut bytes)?;
+            debug_assert!(
+                Node(&bytes[..]).count()? == first + second + usize::from(left.level > 0),
+                "nodes of {first} and {second} records are merged, and some are lost"
+            );
+            debug_assert!(
+                !left.node().is_sound() || !right.node().is_sound() || Node(&bytes[..]).is_sound(),
+                "a merged node is damaged"
+            );
             Node(&bytes[..]).free()
         };
         // An error means that the records do not fit, or that a node is damaged. Readers report the
@@ -391,6 +439,7 @@ impl Tree {
             let root = self.view(self.root)?;
             self.check_below(&root, None, None, &mut stats, each)
         })?;
+        ensure!(stats.pages > 0 && stats.levels > 0, "a tree was checked, and its root was not: {stats:?}");
         Ok(stats)
     }
 
@@ -406,6 +455,7 @@ impl Tree {
     ) -> Attempt<()> {
         let (page, lsn) = (view.id().page(), view.lsn());
         let copy = Copy::of(self, view)?;
+        debug_assert!(copy.level < MAX_LEVELS, "page {page} is of level {}", copy.level);
         each(page, copy.level, &copy.bytes)?;
         let node = copy.node();
         let wrong = |what: String| Stop::Error(self.space.damaged(page, what));
@@ -458,7 +508,7 @@ impl Tree {
         each: &mut Visit<'_>,
     ) -> Attempt<()> {
         let looked = self.view(child).and_then(|view| {
-            self.is_of_level(&view, level, parent)?;
+            self.check_level(&view, level, parent)?;
             self.check_below(&view, lower, upper, stats, each)
         });
         match looked {

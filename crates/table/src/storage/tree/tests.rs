@@ -67,7 +67,7 @@ fn key(rng: &mut SeededRng, spread: u64) -> Vec<u8> {
 /// Goal: a tree is a sorted map for all orders of operations, in a pool smaller than the tree.
 /// Method: random puts, inserts, removals, lookups and scans against a map; freed pages are reused.
 #[test]
-fn as_a_map() {
+fn behaves_like_a_map() {
     for seed in 0..6 {
         let space = space(64);
         let tree = Tree::create(&space).unwrap();
@@ -114,7 +114,7 @@ fn as_a_map() {
 /// become empty. Method: random sorted keys, up to a hundred at a time over many leaves, against a
 /// map, until nothing is left.
 #[test]
-fn runs_of_removals() {
+fn run_of_removals_equals_single_removals() {
     for seed in 0..6 {
         let space = space(200);
         let tree = Tree::create(&space).unwrap();
@@ -187,7 +187,7 @@ fn fill() {
 /// Goal: records that are too long are refused, the longest allowed ones are not, and an empty key
 /// and an empty value are allowed.
 #[test]
-fn lengths() {
+fn record_length_limits() {
     let tree = Tree::create(&space(100)).unwrap();
     let most = tree.max_record();
     assert!(matches!(tree.put(&vec![1; most], &[1]), Err(Error::TooLong { most: said, .. }) if said == most));
@@ -208,7 +208,7 @@ proptest! {
 
     /// Goal: scans return the same as a map's range, in both directions, for all bounds.
     #[test]
-    fn ranges(seed: u64, bounds in prop::collection::vec((0u8..3, 0u64..500, 0u8..3, 0u64..500), 10)) {
+    fn scans_equal_map_ranges(seed: u64, bounds in prop::collection::vec((0u8..3, 0u64..500, 0u8..3, 0u64..500), 10)) {
         let tree = Tree::create(&space(100)).unwrap();
         let mut rng = SeededRng::new(seed).fork("ranges");
         let mut map = Map::new();
@@ -297,7 +297,7 @@ fn work(tree: &Tree, worker: u64) -> Map {
 /// of one byte, so that the whole long key moves up. Five of them leave the root room for a sixth
 /// one of their length, and the sixth one is four bytes longer.
 #[test]
-fn the_longest_separators() {
+fn split_with_longest_separators() {
     let tree = Tree::create(&space(100)).unwrap();
     let most = tree.max_record();
     assert_eq!(most, 666);
@@ -332,7 +332,7 @@ fn the_longest_separators() {
 /// Goal: a leaf that other threads have emptied since it was found full is not divided: removed
 /// records stay removed, and the rest stays in order. Method: the second half of such a write.
 #[test]
-fn leaves_emptied_before_they_are_split() {
+fn emptied_leaf_is_not_divided() {
     for left in [0, 1] {
         let tree = Tree::create(&space(100)).unwrap();
         (0..9u8).for_each(|at| assert!(tree.insert(&[b'm', at], &[at; 100]).unwrap()));
@@ -346,7 +346,7 @@ fn leaves_emptied_before_they_are_split() {
 /// Goal: after an error a scan continues where it was and does not end. Method: each read of the
 /// disk fails once.
 #[test]
-fn scans_after_errors() {
+fn scan_continues_after_error() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let file = disk.open("/db".as_ref(), OpenOptions::create()).unwrap();
     let space = space_in(file, 8);
@@ -381,7 +381,7 @@ fn scans_after_errors() {
 /// leaf after the other so that all leaves become sparse; one of the first reads of each removal
 /// fails.
 #[test]
-fn removals_whose_merges_fail() {
+fn failed_merge_does_not_fail_removal() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let file = disk.open("/db".as_ref(), OpenOptions::create()).unwrap();
     let tree = Tree::create(&space_in(file, 8)).unwrap();
@@ -425,7 +425,7 @@ fn forge(tree: &Tree, page: u32, change: impl FnOnce(&mut [u8])) {
 /// descendant, a leaf with neither records nor room, and a leaf whose header claims room that does
 /// not exist.
 #[test]
-fn forged_nodes() {
+fn invalid_nodes_are_errors() {
     let filled = |rows: u8| {
         let tree = Tree::create(&space(100)).unwrap();
         (0..rows).for_each(|at| assert!(tree.insert(&[b'm', at], &[at; 100]).unwrap()));
@@ -518,7 +518,7 @@ fn packed_leaves(tree: &Tree) -> (usize, usize) {
 /// shorten that prefix. Method: groups of keys with long prefixes, some hundreds of leaves each,
 /// sized so that groups end at many positions in an inner node.
 #[test]
-fn built_of_long_prefixes() {
+fn build_with_long_prefixes() {
     for rows in (3_000..5_800u32).step_by(400) {
         let tree = Tree::create(&space(2_000)).unwrap();
         let mut builder = Builder::new(&tree, 0.95, None);
@@ -538,7 +538,7 @@ fn built_of_long_prefixes() {
 /// Goal: a check completes in a pool far smaller than the tree. Method: a tree of hundreds of
 /// pages, and only the frames that its writer needs.
 #[test]
-fn a_check_in_a_small_pool() {
+fn check_in_small_pool() {
     let space = space(12);
     let mut rng = SeededRng::new(1).fork("small pool");
     let (tree, map) = packed_tree(&space, &mut rng, 0, 60_000);
@@ -551,7 +551,7 @@ fn a_check_in_a_small_pool() {
 /// identical byte for byte to one built without that thread. Method: several batches of all kinds
 /// of keys, including records that are not packed, against a map; compares the pages of both trees.
 #[test]
-fn packed_beside() {
+fn background_packing_is_identical() {
     for form in 0..3 {
         let mut both = Vec::new();
         for threads in [1, 2] {
@@ -580,7 +580,7 @@ fn packed_beside() {
 /// kinds of keys, against a map: puts, inserts, removals, lookups, and range scans in both
 /// directions.
 #[test]
-fn packed_as_a_map() {
+fn packed_tree_behaves_like_a_map() {
     for form in 0..3 {
         let space = space(600);
         let mut rng = SeededRng::new(form).fork("packed tree");
@@ -655,7 +655,7 @@ fn packed_as_a_map() {
 /// the reason for a dictionary and is in only one of the parts. Method: numbers of two values, and
 /// one row of other values near the beginning; changes at several places after it, against a map.
 #[test]
-fn packed_with_one_row_of_others() {
+fn packed_leaf_with_outlier_is_divided() {
     use crate::storage::packed::{Layout, Lead};
     for changed in [150, 400, 700, 1_000, 1_200] {
         let tree = Tree::create(&space(600)).unwrap();

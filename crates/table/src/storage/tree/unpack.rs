@@ -9,15 +9,16 @@ use std::ops::Range;
 
 use cairn_pool::{Changed, Optimistic};
 
-use super::restructure::{Copy, Halves, separator};
+use super::restructure::{Copy, Halves, count_both, separator_of};
 use super::{Attempt, Tree};
 use crate::storage::change::Change;
-use crate::storage::node::{Bounds, HEADER, NodeMut, SLOT};
+use crate::storage::node::{Bounds, HEADER, Node, NodeMut, SLOT};
 use crate::storage::ops::image;
 use crate::storage::packed::{Packed, Unpacked};
 
 /// Fill, in percent, of the ordinary leaf that receives the record.
 const FILL: usize = 90;
+const _: () = assert!(FILL > 0 && FILL <= 100);
 
 /// The records of a packed leaf.
 pub(super) struct Records {
@@ -53,6 +54,8 @@ impl Records {
 
     /// Builds an ordinary leaf from a range of records.
     fn leaf(&self, range: Range<usize>, bounds: Bounds<'_>, len: usize) -> Result<Vec<u8>, Changed> {
+        let count = range.len();
+        debug_assert!(range.end <= self.count, "records {range:?} of {} are unpacked", self.count);
         let mut bytes = vec![0; len];
         let mut node = NodeMut(&mut bytes);
         node.clear(0, bounds)?;
@@ -61,6 +64,7 @@ impl Records {
             let (key, value) = self.record(record)?;
             node.insert(at, key.get(prefix..).ok_or(Changed)?, value)?;
         }
+        debug_assert!(Node(&bytes[..]).count() == Ok(count), "some of {count} records are lost");
         Ok(bytes)
     }
 }
@@ -99,6 +103,7 @@ impl Tree {
             // stay together.
             let parts = records.len(0..count, &copy.bounds())? * 100 / (copy.bytes.len() * FILL) + 1;
             let size = count.div_ceil(parts).max(1);
+            debug_assert!(size <= count.max(1), "a part of {count} records has {size}");
             let (at, _) = copy.node().search(key)?;
             let start = at.min(count.saturating_sub(1)) / size * size;
             let cut = if start > 0 { start } else { size };
@@ -115,7 +120,7 @@ impl Tree {
         if cut == 0 || cut >= records.count {
             return Err(Changed);
         }
-        let separator = separator(records.record(cut - 1)?.0, records.record(cut)?.0);
+        let separator = separator_of(records.record(cut - 1)?.0, records.record(cut)?.0)?;
         let part = |range: Range<usize>, bounds: Bounds<'_>| -> Result<Vec<u8>, Changed> {
             if records.len(range.clone(), &bounds)? <= copy.bytes.len() {
                 return records.leaf(range, bounds, copy.bytes.len());
@@ -125,6 +130,11 @@ impl Tree {
         let bounds = copy.bounds();
         let left = part(0..cut, Bounds { upper: Some(&separator), ..bounds })?;
         let right = part(cut..records.count, Bounds { lower: Some(&separator), ..bounds })?;
+        debug_assert!(
+            count_both(&left, &right)? == records.count,
+            "a packed leaf of {} records is divided, and some are lost",
+            records.count
+        );
         Ok(Halves { left, right, separator })
     }
 }

@@ -90,6 +90,9 @@ const OPERATIONS: [(&str, Operation); 15] = [
     ("lock", Operation::Lock),
 ];
 
+// Every kind that a rule can name, which is all but the last.
+const _: () = assert!(OPERATIONS.len() == Operation::StartThread as usize);
+
 /// Formats a rule as `<index> <fault> <once|always>`. The index is written as `17` or `write:3`, a
 /// misdirection as `misdirected:-512`.
 pub(super) fn rule(rule: Rule) -> String {

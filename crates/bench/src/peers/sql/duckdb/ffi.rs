@@ -54,17 +54,17 @@ pub(super) const INLINE: usize = 12;
 pub(super) mod kind {
     use std::ffi::c_int;
 
-    pub(in super::super) const BOOLEAN: c_int = 1;
-    pub(in super::super) const TINYINT: c_int = 2;
-    pub(in super::super) const SMALLINT: c_int = 3;
-    pub(in super::super) const INTEGER: c_int = 4;
-    pub(in super::super) const BIGINT: c_int = 5;
-    pub(in super::super) const FLOAT: c_int = 10;
-    pub(in super::super) const DOUBLE: c_int = 11;
-    pub(in super::super) const DATE: c_int = 13;
-    pub(in super::super) const HUGEINT: c_int = 16;
-    pub(in super::super) const VARCHAR: c_int = 17;
-    pub(in super::super) const DECIMAL: c_int = 19;
+    pub(crate) const BOOLEAN: c_int = 1;
+    pub(crate) const TINYINT: c_int = 2;
+    pub(crate) const SMALLINT: c_int = 3;
+    pub(crate) const INTEGER: c_int = 4;
+    pub(crate) const BIGINT: c_int = 5;
+    pub(crate) const FLOAT: c_int = 10;
+    pub(crate) const DOUBLE: c_int = 11;
+    pub(crate) const DATE: c_int = 13;
+    pub(crate) const HUGEINT: c_int = 16;
+    pub(crate) const VARCHAR: c_int = 17;
+    pub(crate) const DECIMAL: c_int = 19;
 }
 
 c_api! {

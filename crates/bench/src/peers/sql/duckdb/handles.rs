@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use super::ffi::{Api, INLINE, Opaque, RawResult, RawText, SUCCESS, State, kind};
 use super::{NAME, fail};
-use crate::error::{Error, Result};
-use crate::suite_sql::{Cell, Cells, Visit};
+use crate::core::answer::Cell;
+use crate::core::error::{Error, Result};
+use crate::stores::cells::Cells;
+use crate::stores::sql::Visit;
 
 fn c_string(text: &str) -> Result<CString> {
     CString::new(text).map_err(fail)

@@ -12,11 +12,13 @@ use cairn_vfs::{Fs, StdFs};
 
 use self::ffi::Api;
 use self::handles::{Connection, Database, Statement};
-use crate::engine::{Settings, data_bytes, settings};
-use crate::error::{Error, Result};
-use crate::suite_kv::Guarantee;
-use crate::suite_sql::{Cell, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit};
-use crate::workload::Durability;
+use crate::core::answer::Cell;
+use crate::core::data_files::data_bytes;
+use crate::core::error::{Error, Result};
+use crate::core::settings::{Settings, settings};
+use crate::core::workload::Durability;
+use crate::stores::guarantee::Guarantee;
+use crate::stores::sql::{Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit};
 
 /// Name of the engine.
 pub const NAME: &str = "duckdb";
@@ -34,7 +36,7 @@ fn fail(error: impl std::fmt::Display) -> Error {
 pub fn library_path() -> PathBuf {
     match env::var_os("CAIRN_DUCKDB_LIB") {
         Some(path) => path.into(),
-        None => crate::cache_dir().join("lib/libduckdb.so"),
+        None => crate::core::cache::cache_dir().join("lib/libduckdb.so"),
     }
 }
 

@@ -1,13 +1,14 @@
 //! PostgreSQL's binary formats of the types that the lab uses.
 
-use super::fail;
+use super::failure::fail;
 use super::ffi::Oid;
-use crate::error::Result;
-use crate::suite_sql::{Cell, append_text};
+use crate::core::answer::Cell;
+use crate::core::error::Result;
+use crate::stores::copy_text::append_text;
 
 /// Type numbers of `pg_type`.
 mod oid {
-    use super::Oid;
+    use crate::peers::sql::postgres::ffi::Oid;
 
     pub(super) const BOOL: Oid = 16;
     pub(super) const NAME: Oid = 19;
@@ -118,7 +119,7 @@ mod tests {
     /// Goal: decimal numbers are decoded correctly, whole ones as integers. Method: PostgreSQL's
     /// own bytes of several numbers.
     #[test]
-    fn decimals() {
+    fn decimals_are_decoded() {
         let table = [
             (words([0, 0, 0, 0, 0, 0], 4), Cell::Int(0)),
             (words([1, 0, 0, 0, 7, 0], 5), Cell::Int(7)),

@@ -6,10 +6,14 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
 use std::sync::Arc;
 
+use super::binary;
+use super::failure::{NAME, fail};
 use super::ffi::{Api, BINARY, CONNECTED, COPY_IN, DONE, EMPTY, Oid, Opaque, ROWS, SQLSTATE};
-use super::{NAME, binary, fail};
-use crate::error::{Error, Result};
-use crate::suite_sql::{Address, Cell, Cells, Prepared, Rows, SqlSession, Visit, send_rows};
+use crate::core::answer::Cell;
+use crate::core::error::{Error, Result};
+use crate::stores::cells::Cells;
+use crate::stores::copy_text::send_rows;
+use crate::stores::sql::{Address, Prepared, Rows, SqlSession, Visit};
 
 /// Loads libpq: the library named by `CAIRN_LIBPQ_LIB`, else the one that the system's loader
 /// finds.

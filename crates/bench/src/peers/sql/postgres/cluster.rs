@@ -10,11 +10,11 @@ use std::time::Duration;
 use cairn_vfs::{Clock, Fs, StdFs, SystemClock};
 use rustix::process::{Pid, Signal};
 
-use super::fail;
-use crate::error::Result;
-use crate::process::{self, Stop};
-use crate::scratch::Scratch;
-use crate::suite_sql::Address;
+use super::failure::fail;
+use crate::core::error::Result;
+use crate::core::process::{self, Stop};
+use crate::core::scratch::Scratch;
+use crate::stores::sql::Address;
 
 /// The version for published figures.
 const MAJOR: &str = "15";
@@ -206,7 +206,7 @@ impl Programs {
             self.give(dir)?;
             return Ok((dir.to_owned(), None));
         }
-        let elsewhere = Scratch::in_dir(Path::new(OPEN_TO_ALL), crate::suite_sql::NAME)?;
+        let elsewhere = Scratch::in_dir(Path::new(OPEN_TO_ALL), crate::stores::sql::LABEL)?;
         self.give(elsewhere.path())?;
         Ok((elsewhere.path().to_owned(), Some(elsewhere)))
     }

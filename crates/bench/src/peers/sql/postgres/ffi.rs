@@ -32,7 +32,7 @@ pub(super) const SQLSTATE: c_int = b'C' as c_int;
 pub(super) const BINARY: c_int = 1;
 
 c_api! {
-    super::NAME, "PQ";
+    super::failure::NAME, "PQ";
     connectdb(*const c_char) -> Opaque;
     status(Opaque) -> c_int;
     errorMessage(Opaque) -> *const c_char;

@@ -4,27 +4,24 @@
 mod binary;
 mod client;
 mod cluster;
+mod failure;
 mod ffi;
 
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+pub use self::failure::NAME;
+
 use self::client::Connection;
 use self::cluster::{Cluster, Programs};
 use self::ffi::Api;
-use crate::engine::{Settings, settings};
-use crate::error::{Error, Result};
-use crate::suite_kv::Guarantee;
-use crate::suite_sql::{Address, Cell, Dialect, Rows, SqlDb, SqlSession, SqlSettings, SqlStore};
-use crate::workload::Durability;
-
-/// Name of the engine.
-pub const NAME: &str = "postgres";
-
-fn fail(error: impl std::fmt::Display) -> Error {
-    Error::engine(NAME, error)
-}
+use crate::core::answer::Cell;
+use crate::core::error::Result;
+use crate::core::settings::{Settings, settings};
+use crate::core::workload::Durability;
+use crate::stores::guarantee::Guarantee;
+use crate::stores::sql::{Address, Dialect, PrivateServer, Rows, SqlDb, SqlSession, SqlSettings, SqlStore};
 
 /// Sessions with any server that speaks PostgreSQL's protocol, through PostgreSQL's own client
 /// library.
@@ -77,27 +74,24 @@ impl Server {
         cluster.wait_for(&|address| Connection::open(&api, address).map(drop))?;
         Ok(Server { api, cluster, version })
     }
+}
 
-    /// Returns PostgreSQL's version.
-    pub fn version(&self) -> &str {
+impl PrivateServer for Server {
+    fn version(&self) -> &str {
         &self.version
     }
 
-    /// Calls `work` with a session.
-    pub fn with_session(&self, work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>) -> Result<()> {
+    fn with_session(&self, work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>) -> Result<()> {
         work(&mut Connection::open(&self.api, &self.cluster.address())?)
     }
 
-    /// Stops the server, calls `between` with the directory of its files, and starts it again, even
-    /// if `between` failed.
-    pub fn restart(&mut self, between: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+    fn restart(&mut self, between: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         let done = self.cluster.restart(between);
         self.cluster.wait_for(&|address| Connection::open(&self.api, address).map(drop))?;
         done
     }
 
-    /// Stops the server. Errors: the shutdown failed.
-    pub fn close(mut self) -> Result<()> {
+    fn close(mut self: Box<Self>) -> Result<()> {
         self.cluster.stop()
     }
 }
