@@ -13,7 +13,6 @@ use cairn_codec::varint;
 
 use crate::cursor::Cursor;
 use crate::damage::{Checked, Damage};
-use crate::leaf::MAX_ROWS;
 
 const RESTART: usize = 16;
 const FIXED: u8 = 0;
@@ -40,7 +39,7 @@ pub(crate) fn emit(strings: &[&[u8]], out: &mut Vec<u8>) {
     let all = strings.iter().skip(1).fold(strings.first().map_or(0, |s| s.len()), |shared, string| {
         shared.min(shared_len(strings[0], string))
     });
-    debug_assert!(strings.len() <= MAX_ROWS && all <= usize::from(u16::MAX));
+    debug_assert!(strings.len() <= usize::from(u16::MAX) && all <= usize::from(u16::MAX));
     debug_assert!(strings.iter().all(|string| string.starts_with(&strings[0][..all])), "a common prefix");
     varint::push(strings.len() as u64, out);
     let own = |index: usize| &strings[index][all..];

@@ -30,7 +30,7 @@ impl Fifo {
 /// Returns all tables with their levels and runs, the oldest first: from the last level up, in each
 /// level the oldest run first. Tables of one run share no keys, so among them the clock decides
 /// which is the oldest.
-fn by_age<'s, K: Key>(state: &'s State<K>) -> impl Iterator<Item = (usize, u64, &'s TableInfo<K>)> {
+fn by_age<K: Key>(state: &State<K>) -> impl Iterator<Item = (usize, u64, &TableInfo<K>)> {
     let levels = state.levels.iter().enumerate().rev();
     let runs = levels.flat_map(|(at, level)| level.runs.iter().rev().map(move |run| (at, run)));
     runs.flat_map(|(at, run)| {

@@ -7,7 +7,6 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::{Fs, Operation, Rng, SystemRng, ensure};
 
-use crate::Result;
 use crate::catalog::{Catalog, GHOST, ROOT};
 use crate::cleanup::remove_leftover_ghosts;
 use crate::inner::Inner;
@@ -15,6 +14,7 @@ use crate::mvcc::Canceller;
 use crate::options::{Isolation, Options};
 use crate::storage::{LONG, Reclaiming, Store, Tree};
 use crate::transaction::{ReusableTransaction, Transaction};
+use crate::{Error, Result};
 
 /// Statistics of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,7 +47,7 @@ impl Database {
     /// not.
     ///
     /// Cost: reads the log since the last checkpoint, and undoes transactions that did not commit.
-    /// Errors: `Busy` while it is open elsewhere; [`Error::Corruption`](crate::Error::Corruption); the file system's.
+    /// Errors: `Busy` while it is open elsewhere; [`Error::Corruption`]; the file system's.
     pub fn open(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result<Database> {
         let mut rng =
             SystemRng::new().map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source))?;
@@ -78,13 +78,13 @@ impl Database {
     }
 
     /// Begins a transaction. Cost: some ten nanoseconds, until it changes something. Errors:
-    /// [`Error::Busy`](crate::Error::Busy), [`Error::Failed`](crate::Error::Failed).
+    /// [`Error::Busy`], [`Error::Failed`].
     pub fn begin(&self, isolation: Isolation) -> Result<Transaction> {
         Transaction::begin(&self.inner, isolation, Canceller::new(), self.inner.options.lock_timeout)
     }
 
     /// Like [`Database::begin`], with a canceller, which also ends a wait for a schema change, and
-    /// with a lock timeout. Errors: also [`Error::Cancelled`](crate::Error::Cancelled).
+    /// with a lock timeout. Errors: also [`Error::Cancelled`].
     pub fn begin_with(
         &self,
         isolation: Isolation,
@@ -178,6 +178,14 @@ fn load_catalog(store: &Store) -> Result<Catalog> {
             whole = store.read_long_record(record)?;
             whole.get(1..).unwrap_or_default()
         };
+        if let Some(layout) = Catalog::unknown_layout(key, bytes) {
+            return Err(Error::Unsupported {
+                file: space.path().to_owned(),
+                what: format!(
+                    "a record of the catalog has layout {layout}, which a later version of Cairn has written"
+                ),
+            });
+        }
         if !catalog.load(space, key, bytes) {
             return Err(space.damaged(ROOT, format!("the catalog has an invalid record {key:?}")));
         }

@@ -37,6 +37,14 @@ pub enum Error {
         /// The file.
         file: PathBuf,
     },
+    /// The file is of a version of the format that this build does not read.
+    #[error("{}: {what}", file.display())]
+    Unsupported {
+        /// The database file.
+        file: PathBuf,
+        /// The version found, and those that this build reads.
+        what: String,
+    },
     /// The log refused a record.
     #[error("the log cannot be written: {cause}")]
     Log {
@@ -241,6 +249,7 @@ impl Error {
                 ErrorKind::Conflict
             }
             Error::Bug(_) => ErrorKind::Bug,
+            Error::Unsupported { .. } => ErrorKind::Unsupported,
             Error::Failed { .. } => ErrorKind::Poisoned,
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::TooLong { .. }

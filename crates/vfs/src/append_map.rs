@@ -176,7 +176,9 @@ impl AppendMap {
             ring: std::array::from_fn(|_| AtomicU64::new(0)),
         });
         let shared = Arc::new(SharedInner(NonNull::from(Box::leak(inner))));
-        Ok(AppendMap { shared, next: start, index: 0, done: 0, ready: start })
+        let map = AppendMap { shared, next: start, index: 0, done: 0, ready: start };
+        debug_assert!(map.progress().committed() == start && map.progress().reserved() == start);
+        Ok(map)
     }
 
     /// Registers a callback for failed slots. `callback` is called with the error, in the thread where
@@ -400,6 +402,7 @@ impl Slot {
         // The slot is marked below; the destructor must not fail it.
         let mut this = ManuallyDrop::new(self);
         debug_assert!(this.bytes_mut().len() as u64 == this.end - this.start);
+        debug_assert!(this.inner().range.start <= this.start && this.end <= this.inner().range.end);
         let result = match std::mem::replace(&mut this.memory, Memory::Heap(Box::default())) {
             Memory::Mapped { .. } => Ok(()),
             Memory::Heap(bytes) => this.write(&bytes),
@@ -479,7 +482,9 @@ impl Inner {
     }
 
     fn has_open_slots(&self) -> bool {
-        self.walk().index < self.reserved.0.slots.load(Ordering::Acquire)
+        let (done, slots) = (self.walk().index, self.reserved.0.slots.load(Ordering::Acquire));
+        debug_assert!(done <= slots && slots - done <= RING, "{done} slots are committed of {slots}");
+        done < slots
     }
 
     /// Writes zeros to a range in which no slot was handed out.

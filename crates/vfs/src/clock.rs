@@ -93,7 +93,11 @@ impl ManualClock {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut ManualTime) -> T) -> T {
-        change(&mut self.time.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut time = self.time.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = time.now;
+        let result = change(&mut time);
+        debug_assert!(time.now >= before, "the clock went back from {before:?} to {:?}", time.now);
+        result
     }
 }
 

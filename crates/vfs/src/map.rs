@@ -120,6 +120,7 @@ impl Map {
         debug_assert!(skip + len <= bytes);
         // SAFETY: `skip + len <= bytes`, so the range lies inside the mapping made above.
         let start = unsafe { base.cast::<u8>().add(skip) };
+        debug_assert!(slack == 0 || start.addr().is_multiple_of(HUGE_PAGE_BYTES), "not on a huge page");
         // SAFETY: the advice changes how the range is backed, not its content. It fails where huge
         // pages are not available, which is harmless.
         let _ = unsafe { mm::madvise(start.cast(), len, mm::Advice::LinuxHugepage) };
@@ -149,7 +150,6 @@ impl Map {
         let end = range.end.min(self.len);
         let start = range.start.min(end);
         // The result stays within the bytes that `region` owns.
-        assert!(start <= end && end <= self.len, "{start}..{end} of {} bytes", self.len);
         Map { start: self.start.wrapping_add(start), len: end - start, region: self.region.clone() }
     }
 
@@ -193,6 +193,7 @@ impl Map {
     fn remember_locked(&self, pages: &Pages) {
         if let Region::Heap { locked, .. } = &*self.region {
             let mut locked = locked.lock().unwrap_or_else(PoisonError::into_inner);
+            debug_assert!(pages.start.addr().is_multiple_of(rustix::param::page_size()) && pages.bytes > 0);
             locked.push((pages.start.addr(), pages.bytes));
         }
     }

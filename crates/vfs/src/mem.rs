@@ -75,6 +75,7 @@ impl State {
     /// Applies a change, and frees the file that loses its last name by it.
     fn apply(&mut self, change: &NameChange) {
         let replaced = self.tree.names(change.dir).ok().and_then(|names| names.get(&change.name).copied());
+        debug_assert!(replaced != change.target || replaced.is_none(), "{change:?} changes nothing");
         self.tree.apply(change);
         if let Some(inode) = replaced {
             self.drop_if_unused(inode);
@@ -100,6 +101,7 @@ impl State {
                 inode
             }
         };
+        debug_assert!(self.tree.file(inode).is_some(), "inode {inode} is opened, which is not a file");
         Ok((inode, self.open.open(inode)))
     }
 }

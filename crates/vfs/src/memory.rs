@@ -142,7 +142,9 @@ pub struct Buffer(Reservation);
 impl Buffer {
     /// Allocates `len` bytes, aligned to 4 KiB. Errors: `OutOfMemory`.
     pub fn new(len: usize) -> io::Result<Self> {
-        Reservation::new(len).map(Buffer)
+        let reservation = Reservation::new(len)?;
+        debug_assert!(reservation.start().addr().get().is_multiple_of(4096), "direct I/O would refuse it");
+        Ok(Buffer(reservation))
     }
 }
 

@@ -41,7 +41,9 @@ pub trait Rng: Debug + Send {
 
     /// Returns a uniform number in `0.0..1.0`, in steps of 2^-53.
     fn unit(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+        let number = (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64);
+        debug_assert!((0.0..1.0).contains(&number), "{number} is not below 1");
+        number
     }
 
     /// Returns true with probability `p`: never for `p <= 0`, always for `p >= 1`.
@@ -96,6 +98,7 @@ impl Rng for SeededRng {
         let result = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
         let (c, d) = (c ^ a, d ^ b);
         self.state = [a ^ d, b ^ c, c ^ (b << 17), d.rotate_left(45)];
+        debug_assert!(self.state != [0; 4], "the generator has run into the state without numbers");
         result
     }
 }

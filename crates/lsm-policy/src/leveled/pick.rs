@@ -99,12 +99,7 @@ fn cost<K: Key>(upper: &[TableInfo<K>], lower: &[TableInfo<K>]) -> f64 {
 }
 
 /// Returns the tables of the next level in a range, or `None` while that level has several runs.
-fn below<'s, K: Key>(
-    state: &'s State<K>,
-    level: usize,
-    smallest: K,
-    largest: K,
-) -> Option<&'s [TableInfo<K>]> {
+fn below<K: Key>(state: &State<K>, level: usize, smallest: K, largest: K) -> Option<&[TableInfo<K>]> {
     match &state.level(level + 1).runs[..] {
         [] => Some(&[]),
         [run] => Some(run.overlapping(smallest, largest)),

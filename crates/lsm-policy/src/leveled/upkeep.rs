@@ -22,10 +22,10 @@ impl Wanted {
     /// A job for such a table always makes progress: the table moves down, or its tombstones or
     /// expired entries are dropped. Therefore a table with nothing below it qualifies only if no
     /// snapshot protects its tombstones.
-    pub(crate) fn tables<'s, K: Key>(
+    pub(crate) fn tables<K: Key>(
         self,
-        state: &'s State<K>,
-    ) -> impl Iterator<Item = (usize, &'s TableInfo<K>, Reason)> {
+        state: &State<K>,
+    ) -> impl Iterator<Item = (usize, &TableInfo<K>, Reason)> {
         let levels = state.levels.iter().enumerate();
         let tables = levels.flat_map(|(at, level)| level.tables().map(move |table| (at, table)));
         let free = tables.filter(|(_, table)| !table.compacting);

@@ -131,7 +131,7 @@ fn acknowledged_commits_survive_sigkill() {
     let mut found = vec![0; CLIENTS as usize];
     for round in 0..kills {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "killing::acknowledged_commits_survive_sigkill", "--nocapture"])
+            .args(["--exact", "sigkill::acknowledged_commits_survive_sigkill", "--nocapture"])
             .env(CHILD, dir.path())
             .stdout(Stdio::piped())
             .spawn()

@@ -2,7 +2,7 @@
 //! with a function from a tree to a job.
 //!
 //! The rules of RocksDB's compaction pickers are rewritten here for sampled keys. Those of Cairn are
-//! not: [`kv`] asks the policies that `cairn kv` itself runs.
+//! not: `kv.rs` asks the policies that `cairn kv` itself runs.
 
 mod fifo;
 mod inputs;

@@ -23,9 +23,9 @@ type Body = fn(&World, &[Cell]) -> Result<Cell>;
 pub(crate) struct SystemFunction {
     pub name: &'static str,
     /// `None` if it is not in `pg_proc`: a part of the grammar, or a call of a rewritten query.
-    pub(super) arguments: Option<&'static [Kind]>,
+    pub arguments: Option<&'static [Kind]>,
     pub(super) result: Shape,
-    pub(super) doc: &'static str,
+    pub doc: &'static str,
     body: Body,
 }
 

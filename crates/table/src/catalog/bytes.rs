@@ -123,6 +123,10 @@ const LAYOUT: u8 = 1;
 const WITH_IDENTITY: u8 = 2;
 const _: () = assert!(LAYOUT < WITH_IDENTITY);
 
+/// The layouts that this build reads.
+pub(super) const TABLE_LAYOUTS: [u8; 2] = [LAYOUT, WITH_IDENTITY];
+pub(super) const VIEW_LAYOUTS: [u8; 1] = [LAYOUT];
+
 const TYPES: [Type; 14] = [
     Type::Boolean,
     Type::SmallInt,

@@ -111,6 +111,18 @@ impl Catalog {
         loaded.is_some()
     }
 
+    /// Returns the layout of a record if this build does not know it. Statistics of another layout
+    /// are ignored.
+    pub(crate) fn unknown_layout(key: &[u8], bytes: &[u8]) -> Option<u8> {
+        let (&kind, &layout) = (key.first()?, bytes.first()?);
+        let is_known = match kind {
+            TABLE => bytes::TABLE_LAYOUTS.contains(&layout),
+            VIEW => bytes::VIEW_LAYOUTS.contains(&layout),
+            _ => true,
+        };
+        (!is_known).then_some(layout)
+    }
+
     fn has_statistics(&self, id: u32, bytes: &[u8]) -> bool {
         self.tables.get(&id).is_some_and(|table| statistics::get(bytes, &kinds(table.def())).is_some())
     }

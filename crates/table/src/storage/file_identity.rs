@@ -18,12 +18,12 @@
 use cairn_pool::{Changed, Lsn, Owner};
 
 use super::source::Source;
-use super::space::META_LEN;
 
-const AT: usize = 24;
+/// Behind the fields that transactions change.
+pub(super) const AT: usize = 24;
 const LEN: usize = 60;
-/// Seven words and a number of pages, behind the fields that transactions change.
-const _: () = assert!(LEN == 7 * size_of::<u64>() + size_of::<u32>() && AT == META_LEN);
+/// Seven words and a number of pages.
+const _: () = assert!(LEN == 7 * size_of::<u64>() + size_of::<u32>());
 /// The random fields are among them.
 const _: () = assert!(RANDOM.start == AT && RANDOM.end <= AT + LEN);
 

@@ -45,15 +45,16 @@ pub(crate) fn read_identity(
     tail: &Tail,
 ) -> Result<Option<FileIdentity>> {
     let file = if fs.exists(path)? { Some(fs.open(path, OpenOptions::read())?) } else { None };
+    // Before the other files, because it states the version of all of them.
+    let own = match &file {
+        Some(file) => page_in_place(&**file, path, page_size)?,
+        None => None,
+    };
     let copies_path = pages_path(path);
     let double =
         if fs.exists(&copies_path)? { Some(fs.open(&copies_path, OpenOptions::read())?) } else { None };
     let copies = match &double {
         Some(double) => Copies::read(&**double, page_size)?,
-        None => None,
-    };
-    let own = match &file {
-        Some(file) => page_in_place(&**file, path, page_size)?,
         None => None,
     };
     let copied = match (&double, &copies) {
@@ -118,8 +119,7 @@ fn page_in_place(file: &dyn File, path: &Path, page_size: usize) -> Result<Optio
 fn page_of(bytes: &[u8]) -> Option<Page> {
     let lsn = cairn_pool::verify(bytes, 0).ok()?;
     let payload = bytes.get(PAGE_HEADER_LEN..)?;
-    begins_database(Path::new(""), payload, bytes.len()).ok()?;
-    Some(Page { identity: FileIdentity::decode(payload)?, lsn })
+    Some(Page { identity: begins_database(Path::new(""), payload, bytes.len()).ok()?, lsn })
 }
 
 /// Checks that there is no sign of a database whose page 0 is neither in place nor among the

@@ -11,7 +11,8 @@ use cairn_pool::PAGE_HEADER_LEN;
 use cairn_vfs::{File, Fs, OpenOptions};
 
 use super::file_identity::RANDOM;
-use super::space::{MAGIC, first_page, page_size_of};
+use super::space::{first_page, page_size_of};
+use super::version::MAGIC;
 use crate::{Error, Result};
 
 /// Refuses a file that does not begin like a database, unless it has a log or a double write beside

@@ -19,6 +19,7 @@ mod source;
 mod space;
 mod store;
 mod tree;
+mod version;
 mod wal;
 
 pub(crate) use chain::{chain_pages, free_chain, relocate_chain, write_chain};

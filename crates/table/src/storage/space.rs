@@ -15,24 +15,23 @@ use cairn_vfs::sync::{Mutex, lock};
 use cairn_vfs::{File, Operation, ensure};
 
 use super::change::Change;
-use super::file_identity::FileIdentity;
+use super::file_identity::{self, FileIdentity};
 use super::log::Log;
 use super::node::{INNER, LEAF};
 use super::ops::Op;
 use super::packed::PACKED;
 use super::reclaiming::is_reclaiming;
 use super::source::Source;
+use super::version::{self, Header, MAGIC, PAGE_SIZE_AT, VERSION, VERSION_AT};
 use crate::{Error, Result, hook};
 
-pub(super) const MAGIC: &[u8; 8] = b"CAIRNSQL";
-const VERSION: u32 = 2;
 const PAGES: usize = 16;
 const FREE: usize = 20;
-pub(super) const META_LEN: usize = 24;
+const META_LEN: usize = 24;
 const FREE_PAGE: u8 = 3;
 /// The fields of page 0 follow one another.
-const _: () = assert!(PAGES == MAGIC.len() + 2 * size_of::<u32>() && FREE == PAGES + size_of::<u32>());
-const _: () = assert!(META_LEN == FREE + size_of::<u32>());
+const _: () = assert!(PAGES == PAGE_SIZE_AT + size_of::<u32>() && FREE == PAGES + size_of::<u32>());
+const _: () = assert!(META_LEN == FREE + size_of::<u32>() && META_LEN == file_identity::AT);
 /// No page of a free list is taken for a node, or for a part of a long value.
 const _: () = assert!(FREE_PAGE != LEAF && FREE_PAGE != INNER && FREE_PAGE != PACKED);
 /// Number of pages for which disk space is allocated at a time.
@@ -68,8 +67,11 @@ pub(crate) fn put_free(payload: &mut [u8], next: u32) -> Result<(), Changed> {
 
 /// Writes page 0 of an empty database. It fits, because pages have at least 4 KiB.
 fn put_first_page(payload: &mut [u8], page_size: usize, identity: &FileIdentity) {
-    for (at, bytes) in [(0, &MAGIC[..]), (8, &VERSION.to_le_bytes()), (12, &(page_size as u32).to_le_bytes())]
-    {
+    for (at, bytes) in [
+        (0, &MAGIC[..]),
+        (VERSION_AT, &VERSION.to_le_bytes()),
+        (PAGE_SIZE_AT, &(page_size as u32).to_le_bytes()),
+    ] {
         if let Some(place) = payload.get_mut(at..at + bytes.len()) {
             place.copy_from_slice(bytes);
         }
@@ -90,12 +92,13 @@ pub(crate) fn first_page(page_size: usize) -> Vec<u8> {
     page
 }
 
-/// Checks that the payload of page 0 begins a database with pages of this size. Errors:
-/// [`Error::Corruption`].
-pub(crate) fn begins_database(path: &Path, payload: &[u8], page_size: usize) -> Result<()> {
-    let found = (payload.get(..8), Source::u32(payload, 8), Source::u32(payload, 12));
-    if found == (Some(MAGIC), Ok(VERSION), Ok(page_size as u32)) {
-        return Ok(());
+/// Reads the payload of page 0 of a database with pages of this size. Errors:
+/// [`Error::Unsupported`] for another version, [`Error::Corruption`] for other bytes.
+pub(crate) fn begins_database(path: &Path, payload: &[u8], page_size: usize) -> Result<FileIdentity> {
+    if let Some(Header { page_size: found, identity }) = version::read(path, payload)?
+        && found as usize == page_size
+    {
+        return Ok(identity);
     }
     let what = format!(
         "it is not the first page of a database of version {VERSION} with pages of {page_size} bytes"
@@ -112,7 +115,7 @@ pub(crate) fn page_size_of(file: &dyn File) -> Result<Option<u32>> {
         return Ok(None);
     }
     file.read_exact_at(&mut bytes, at)?;
-    let size = Source::u32(&bytes[..], 12).ok();
+    let size = Source::u32(&bytes[..], PAGE_SIZE_AT).ok();
     Ok(size.filter(|_| bytes.starts_with(MAGIC)))
 }
 
@@ -175,9 +178,8 @@ impl Space {
     /// pages of this size; the pool's.
     pub fn open(file: PoolFile, page_size: usize, log: Arc<dyn Log>) -> Result<Space> {
         let page = file.read(0)?;
-        begins_database(file.path(), &page, page_size)?;
+        let identity = begins_database(file.path(), &page, page_size)?;
         let payload = page.len();
-        let identity = FileIdentity::decode(&page).unwrap_or_default();
         let identity = Mutex::new(IdentityState { identity, is_durable: false });
         drop(page);
         let reserved = AtomicU32::new(file.pages_on_disk()?);

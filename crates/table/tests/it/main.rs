@@ -19,6 +19,7 @@ mod cleanup;
 mod conflicts;
 mod constraints;
 mod fixed_views;
+mod formats;
 mod history;
 mod links;
 mod lock_waits;

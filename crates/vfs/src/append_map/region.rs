@@ -69,6 +69,7 @@ impl Region {
         let base =
             unsafe { mm::mmap(ptr::null_mut(), bytes, protection, MapFlags::SHARED, file, range.start)? };
         let start = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        debug_assert!(bytes as u64 == range.end - range.start);
         Ok(Some(Region { range, start, bytes }))
     }
 

@@ -75,7 +75,13 @@ impl Disk {
                 apply_to(&mut dirs, &item.change);
             }
         }
-        self.collect_reachable(&mut dirs, &mut draw)
+        let disk = self.collect_reachable(&mut dirs, &mut draw);
+        debug_assert!(disk.pending_names.is_empty(), "a name is pending after the restart");
+        debug_assert!(
+            disk.tree.files().all(|(_, file)| file.is_settled()),
+            "bytes are pending after the restart"
+        );
+        disk
     }
 
     /// Collects everything reachable from the root through `dirs`.
@@ -127,6 +133,7 @@ impl Disk {
         let data = self.tree.files().flat_map(|(_, file)| file.pending.iter().map(|item| item.sequence));
         let mut all: Vec<u64> = data.chain(self.pending_names.iter().map(|item| item.sequence)).collect();
         all.sort_unstable();
+        debug_assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "two changes have one number");
         all
     }
 }

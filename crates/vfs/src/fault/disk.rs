@@ -123,6 +123,7 @@ impl Disk {
 
     /// Makes a rename as two pending changes.
     pub(super) fn rename(&mut self, set: NameChange, clear: NameChange) {
+        debug_assert!(set.target.is_some() && clear.target.is_none(), "{set:?} and {clear:?} are no rename");
         let group = self.next_sequence();
         self.push_name(group, group, set);
         let sequence = self.next_sequence();
@@ -183,6 +184,9 @@ impl Disk {
             }
             _ => None,
         };
+        debug_assert!(
+            reached.is_some() == (failure == SyncFailure::Partial) || self.tree.file(inode).is_none()
+        );
         self.with_file(inode, |file| file.fail_sync(failure, reached));
     }
 
@@ -255,6 +259,10 @@ impl Disk {
         let diverged: Vec<u64> =
             self.tree.files().filter(|(_, file)| file.diverged).map(|(inode, _)| inode).collect();
         diverged.into_iter().for_each(|inode| self.with_file(inode, FileState::drop_cache));
+        debug_assert!(
+            self.tree.files().all(|(_, file)| !file.diverged),
+            "a file still differs from the disk"
+        );
     }
 
     /// Returns the bytes occupied by files that are named or open.

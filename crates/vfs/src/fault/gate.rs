@@ -91,6 +91,7 @@ impl Gate {
     }
 
     pub(super) fn operations_of(&self, operation: Operation) -> u64 {
+        debug_assert!(self.by_kind[operation as usize] <= self.operations);
         self.by_kind[operation as usize]
     }
 

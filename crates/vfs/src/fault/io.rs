@@ -93,6 +93,7 @@ impl State {
         check_end(len, 0)?;
         self.file(target)?;
         self.disk.set_len(target.inode, len);
+        debug_assert!(self.file(target).is_ok_and(|file| file.live.len() == len));
         Ok(())
     }
 
@@ -112,6 +113,7 @@ impl State {
                 return Err(Errno::NOSPC.into());
             }
             self.disk.with_file(target.inode, |file| file.live.reserve(offset, len));
+            debug_assert!(self.file(target).is_ok_and(|file| file.live.missing_pages(offset, len) == 0));
         }
         Ok(())
     }
@@ -124,7 +126,10 @@ impl State {
             Some(Fault::Io | Fault::Full) => {
                 self.disk.fail_sync_data(target.inode, &self.options, &mut self.rng);
             }
-            _ => self.disk.with_file(target.inode, FileState::sync),
+            _ => {
+                self.disk.with_file(target.inode, FileState::sync);
+                debug_assert!(self.file(target).is_ok_and(|file| file.pending.is_empty()));
+            }
         }
         Gate::fail(fault).map(|_| ())
     }

@@ -128,6 +128,7 @@ impl FileState {
     pub(super) fn corrupt(&mut self, change: impl Fn(&mut Content)) {
         change(&mut self.live);
         change(&mut self.durable);
+        debug_assert!(self.live.len() >= self.durable.len() || !self.pending.is_empty() || self.diverged);
         // The change may lie past the durable end, where it would reappear if the file grows.
         self.durable.trim();
     }

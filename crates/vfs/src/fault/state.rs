@@ -153,7 +153,9 @@ impl State {
 
     pub(super) fn take_captured(&mut self) -> Vec<CrashPoint> {
         self.capture(self.gate.operations());
-        self.captured.take().map(|captured| captured.points).unwrap_or_default()
+        let points = self.captured.take().map(|captured| captured.points).unwrap_or_default();
+        debug_assert!(points.is_sorted_by(|a, b| a.operation <= b.operation), "points are out of order");
+        points
     }
 
     /// Records the disk as it is before operation `index`. If nothing changed since the last point,

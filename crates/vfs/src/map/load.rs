@@ -48,6 +48,7 @@ impl Map {
     pub fn load(&self, range: Range<usize>, load: Load) -> LoadReport {
         let Some(pages) = self.pages(&range) else { return LoadReport::default() };
         let requested_bytes = range.end.min(self.len) - range.start;
+        debug_assert!(requested_bytes > 0 && requested_bytes <= pages.bytes - pages.head);
         let mut report = LoadReport { requested_bytes, ..LoadReport::default() };
         match load {
             Load::None => {}

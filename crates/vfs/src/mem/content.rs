@@ -36,6 +36,7 @@ impl Content {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Content {
         let mut content = Content::default();
         content.write(bytes, 0);
+        debug_assert!(content.len == bytes.len() as u64);
         content
     }
 
@@ -57,7 +58,9 @@ impl Content {
     /// lookup for each existing page.
     pub(crate) fn missing_pages(&self, offset: u64, len: u64) -> u64 {
         let pages = pages_of(offset, len);
-        pages.end - pages.start - self.pages.range(pages).count() as u64
+        let (all, there) = (pages.end - pages.start, self.pages.range(pages).count() as u64);
+        debug_assert!(there <= all, "{there} of {all} pages exist");
+        all - there
     }
 
     /// Returns how many of `len` bytes at `offset` can be written when `free` more pages are
@@ -66,6 +69,7 @@ impl Content {
         for page in pages_of(offset, len) {
             if !self.pages.contains_key(&page) {
                 if free == 0 {
+                    debug_assert!((page * PAGE).saturating_sub(offset) < len);
                     return (page * PAGE).saturating_sub(offset);
                 }
                 free -= 1;
@@ -81,6 +85,7 @@ impl Content {
                 self.pages.insert(page, self.page_below(page));
             }
         }
+        debug_assert!(self.missing_pages(offset, len) == 0);
     }
 
     /// Reads up to the end of the file and returns the number of bytes.
@@ -195,6 +200,7 @@ impl Content {
             return Ok(Map::from_vec(self.to_vec()));
         }
         let len = usize::try_from(self.len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        debug_assert!(self.below.as_ref().is_none_or(|below| below.len() <= len));
         Map::filled(len, |bytes| {
             if let Some(below) = &self.below {
                 bytes[..below.len()].copy_from_slice(below);

@@ -83,7 +83,9 @@ impl<F> Tree<F> {
         if path.as_os_str().is_empty() {
             return Err(Errno::NOENT.into());
         }
-        Ok(*self.walk(path)?.last().unwrap_or(&ROOT))
+        let inode = *self.walk(path)?.last().unwrap_or(&ROOT);
+        debug_assert!(self.node(inode).is_some(), "{} names inode {inode}, which is gone", path.display());
+        Ok(inode)
     }
 
     /// Resolves a path whose last name need not exist. Its directory must.
@@ -96,6 +98,10 @@ impl<F> Tree<F> {
         let parent = path.parent().unwrap_or(Path::new(""));
         let dir = *self.walk(parent)?.last().unwrap_or(&ROOT);
         let target = self.names(dir)?.get(name).copied();
+        debug_assert!(
+            target.is_none_or(|inode| self.node(inode).is_some()),
+            "{name:?} names an inode that is gone"
+        );
         Ok(Place { dir, name: name.to_owned(), target })
     }
 
@@ -116,6 +122,7 @@ impl<F> Tree<F> {
         if self.is_dir(inode) {
             return Err(Errno::ISDIR.into());
         }
+        debug_assert!(self.file(inode).is_some(), "inode {inode} is neither a directory nor a file");
         Ok(Found::Existing(inode))
     }
 
@@ -229,6 +236,7 @@ impl<F> Tree<F> {
                 Some(target) => _ = names.insert(change.name.clone(), target),
                 None => _ = names.remove(&change.name),
             }
+            debug_assert!(names.get(&change.name).copied() == change.target);
         }
     }
 
@@ -263,6 +271,7 @@ impl<F> Tree<F> {
         let change = NameChange { dir: here, name: name.to_owned(), target: Some(inode) };
         self.apply(&change);
         changes.push(change);
+        debug_assert!(self.is_dir(inode) && self.is_dir(here));
         Ok(inode)
     }
 

@@ -27,7 +27,7 @@ pub(super) static ROWS: &[Function] = &[
         &[("initcap('hi THOMAS')", "Hi Thomas")],
     ),
     function("left", &[Text, Integer], Text, |c| Ok(end(c, Side::Start))).doc(
-        "First n characters; for a negative n, all but the last |n|.",
+        "First n characters; for a negative n, all but the last -n.",
         &[("left('abcde', 2)", "ab"), ("left('abcde', -2)", "abc")],
     ),
     function("length", &[Text], Integer, |c| Ok(Datum::Int(c.text(0).chars().count() as i32)))
@@ -70,7 +70,7 @@ pub(super) static ROWS: &[Function] = &[
     function("reverse", &[Text], Text, |c| Ok(Datum::Text(c.text(0).chars().rev().collect())))
         .doc("The characters in reverse.", &[("reverse('abcde')", "edcba")]),
     function("right", &[Text, Integer], Text, |c| Ok(end(c, Side::End))).doc(
-        "Last n characters; for a negative n, all but the first |n|.",
+        "Last n characters; for a negative n, all but the first -n.",
         &[("right('abcde', 2)", "de"), ("right('abcde', -2)", "cde")],
     ),
     function("rpad", &[Text, Integer, Text], Text, |c| pad(c, Side::End)).optional(1).doc(

@@ -1,4 +1,4 @@
-//! Functions of texts and bytes.
+//! Functions of texts that the general path evaluates row by row.
 
 use arrow::datatypes::DataType;
 use cairn_table::schema::ColumnType;
