@@ -44,6 +44,15 @@ impl Session {
         Ok(CommandTag::new("ALTER TABLE"))
     }
 
+    fn rename_constraint(&mut self, table: &Arc<Table>, old: &str, new: &str) -> Result<Arc<Table>> {
+        let mut def = table.def().clone();
+        if !rename_constraint(&mut def, old, new) {
+            let what = format!("constraint \"{old}\" for table \"{}\" does not exist", def.name);
+            return Err(Error::new(UNDEFINED_OBJECT, what));
+        }
+        self.redefine(table, def)
+    }
+
     fn alter(&mut self, table: &Arc<Table>, operation: &AlterTableOperation) -> Result<Arc<Table>> {
         use AlterTableOperation as A;
         match operation {
@@ -85,32 +94,9 @@ impl Session {
                 self.drop_constraint(&table, &name, *if_exists)
             }
             A::RenameConstraint { old_name, new_name } => {
-                let (old, new) = (ident(old_name), ident(new_name));
-                let mut def = table.def().clone();
-                if !rename_constraint(&mut def, &old, &new) {
-                    let what = format!("constraint \"{old}\" for table \"{}\" does not exist", def.name);
-                    return Err(Error::new(UNDEFINED_OBJECT, what));
-                }
-                self.redefine(table, def)
+                self.rename_constraint(table, &ident(old_name), &ident(new_name))
             }
-            A::ValidateConstraint { name } => {
-                // Constraints are always valid, so only an unknown name is an error.
-                let (name, mut def) = (ident(name), table.def().clone());
-                let mut names = def
-                    .checks
-                    .iter()
-                    .map(|check| &check.name)
-                    .chain(def.foreign_keys.iter().map(|key| &key.name));
-                if names.any(|other| *other == name) {
-                    return Ok(Arc::clone(table));
-                }
-                let of = format!("constraint \"{name}\" of relation \"{}\"", table.def().name);
-                if rename_constraint(&mut def, &name, &name) {
-                    let what = format!("{of} is not a foreign key or check constraint");
-                    return Err(Error::new(WRONG_OBJECT_TYPE, what));
-                }
-                Err(Error::new(UNDEFINED_OBJECT, format!("{of} does not exist")))
-            }
+            A::ValidateConstraint { name } => validated(table, &ident(name)),
             A::OwnerTo { .. } | A::SetOptionsParens { .. } | A::ReplicaIdentity { .. } => {
                 Ok(Arc::clone(table))
             }
@@ -445,34 +431,7 @@ impl Session {
         let view = self.transaction()?.current_rows()?;
         let Some(key) = table.def().foreign_keys.get(at) else { return Ok(()) };
         let Some(parent) = view.catalog().table_by_id(key.table).cloned() else { return Ok(()) };
-        // Returns the referring columns in the order of the referenced key, with the types of that
-        // key; `None` if the key does not match.
-        let own = |columns: &[cairn_table::schema::KeyColumn]| -> Option<Vec<(usize, Type)>> {
-            if columns.len() != key.references.len() {
-                return None;
-            }
-            columns
-                .iter()
-                .map(|column| {
-                    let at = key.references.iter().position(|&other| other == column.column)?;
-                    Some((*key.columns.get(at)?, parent.def().columns.get(column.column)?.kind.kind))
-                })
-                .collect()
-        };
-        let by_index = || {
-            parent
-                .def()
-                .indexes
-                .iter()
-                .enumerate()
-                .filter(|(_, index)| index.unique)
-                .find_map(|(at, index)| Some((Some(at), own(&index.columns)?)))
-        };
-        let Some((index, columns)) =
-            own(&parent.def().primary_key).map(|columns| (None, columns)).or_else(by_index)
-        else {
-            return Ok(());
-        };
+        let Some((index, columns)) = referenced(&parent, key) else { return Ok(()) };
         let format = match index {
             None => Some(parent.key_format()),
             Some(index) => parent.index_key_format(index),
@@ -514,6 +473,51 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// VALIDATE CONSTRAINT. Constraints are always valid, so only an unknown name is an error.
+fn validated(table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
+    let mut def = table.def().clone();
+    let mut names =
+        def.checks.iter().map(|check| &check.name).chain(def.foreign_keys.iter().map(|key| &key.name));
+    if names.any(|other| *other == *name) {
+        return Ok(Arc::clone(table));
+    }
+    let of = format!("constraint \"{name}\" of relation \"{}\"", table.def().name);
+    if rename_constraint(&mut def, name, name) {
+        let what = format!("{of} is not a foreign key or check constraint");
+        return Err(Error::new(WRONG_OBJECT_TYPE, what));
+    }
+    Err(Error::new(UNDEFINED_OBJECT, format!("{of} does not exist")))
+}
+
+/// Returns the unique key that a foreign key refers to: its index, `None` for the primary key, and
+/// the referring columns in its order, with its types.
+fn referenced(parent: &Table, key: &ForeignKeyDef) -> Option<(Option<usize>, Vec<(usize, Type)>)> {
+    // Returns the referring columns in the order of the referenced key, with the types of that
+    // key; `None` if the key does not match.
+    let own = |columns: &[cairn_table::schema::KeyColumn]| -> Option<Vec<(usize, Type)>> {
+        if columns.len() != key.references.len() {
+            return None;
+        }
+        columns
+            .iter()
+            .map(|column| {
+                let at = key.references.iter().position(|&other| other == column.column)?;
+                Some((*key.columns.get(at)?, parent.def().columns.get(column.column)?.kind.kind))
+            })
+            .collect()
+    };
+    let by_index = || {
+        parent
+            .def()
+            .indexes
+            .iter()
+            .enumerate()
+            .filter(|(_, index)| index.unique)
+            .find_map(|(at, index)| Some((Some(at), own(&index.columns)?)))
+    };
+    own(&parent.def().primary_key).map(|columns| (None, columns)).or_else(by_index)
 }
 
 /// Applies a change to the column names in a table's checks. Files of older versions may qualify

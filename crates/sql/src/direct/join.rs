@@ -116,35 +116,8 @@ impl Tables {
         let mut known = vec![false; width];
         let (mut done, mut rows) = (Vec::new(), 1.0_f64);
         while !waiting.is_empty() {
-            let mut best: Option<(f64, usize, Access, Vec<usize>)> = None;
-            for (at, &table) in waiting.iter().enumerate() {
-                let own = slots_of(table);
-                let fits: Vec<usize> = (0..left.len())
-                    .filter(|&at| {
-                        let within = |slot: usize| own.contains(&slot) || known.get(slot) == Some(&true);
-                        left.get(at).and_then(Option::as_ref).is_some_and(|node| slots(node).all(within))
-                    })
-                    .collect();
-                let conjuncts = fits.iter().filter_map(|&at| left.get(at).cloned().flatten());
-                let conjuncts = conjuncts.map(|node| localized(node, &own, own_params)).collect();
-                let columns: Vec<usize> =
-                    looked_at.iter().filter(|slot| own.contains(slot)).map(|slot| slot - own.start).collect();
-                let later = left.iter().flatten().flat_map(slots);
-                let mut columns: Vec<usize> = later
-                    .filter(|slot| own.contains(slot))
-                    .map(|slot| slot - own.start)
-                    .chain(columns)
-                    .collect();
-                columns.sort_unstable();
-                columns.dedup();
-                let Some(source) = self.tables.get(table) else { continue };
-                let (access, _) = Access::plan(source, conjuncts, &Wanted { columns: &columns, order: &[] });
-                let Some(estimate) = estimate(&access) else { continue };
-                if best.as_ref().is_none_or(|(least, ..)| estimate < *least) {
-                    best = Some((estimate, at, access, fits));
-                }
-            }
-            let (estimate, at, access, fits) = best.ok_or(Failure::Unknown)?;
+            let next = self.cheapest(&waiting, &left, &known, (looked_at, own_params), &slots_of);
+            let (estimate, at, access, fits) = next.ok_or(Failure::Unknown)?;
             rows *= estimate;
             if rows > MANY {
                 return Err(Failure::Unknown);
@@ -185,6 +158,45 @@ impl Tables {
             last_slots: slots_of(last),
             own_params,
         })
+    }
+
+    /// Returns the table to read next: the one with the fewest rows for each combination of those
+    /// before it, as its estimate, its place in `waiting`, its access path, and the conditions that
+    /// it tests. `None` if no table has an estimate.
+    fn cheapest(
+        &self,
+        waiting: &[usize],
+        left: &[Option<Node>],
+        known: &[bool],
+        (looked_at, own_params): (&[usize], usize),
+        slots_of: &dyn Fn(usize) -> std::ops::Range<usize>,
+    ) -> Option<(f64, usize, Access, Vec<usize>)> {
+        let mut best: Option<(f64, usize, Access, Vec<usize>)> = None;
+        for (at, &table) in waiting.iter().enumerate() {
+            let own = slots_of(table);
+            let fits: Vec<usize> = (0..left.len())
+                .filter(|&at| {
+                    let within = |slot: usize| own.contains(&slot) || known.get(slot) == Some(&true);
+                    left.get(at).and_then(Option::as_ref).is_some_and(|node| slots(node).all(within))
+                })
+                .collect();
+            let conjuncts = fits.iter().filter_map(|&at| left.get(at).cloned().flatten());
+            let conjuncts = conjuncts.map(|node| localized(node, &own, own_params)).collect();
+            let columns: Vec<usize> =
+                looked_at.iter().filter(|slot| own.contains(slot)).map(|slot| slot - own.start).collect();
+            let later = left.iter().flatten().flat_map(slots);
+            let mut columns: Vec<usize> =
+                later.filter(|slot| own.contains(slot)).map(|slot| slot - own.start).chain(columns).collect();
+            columns.sort_unstable();
+            columns.dedup();
+            let Some(source) = self.tables.get(table) else { continue };
+            let (access, _) = Access::plan(source, conjuncts, &Wanted { columns: &columns, order: &[] });
+            let Some(estimate) = estimate(&access) else { continue };
+            if best.as_ref().is_none_or(|(least, ..)| estimate < *least) {
+                best = Some((estimate, at, access, fits));
+            }
+        }
+        best
     }
 }
 

@@ -222,13 +222,7 @@ impl Select {
             None => Vec::new(),
         };
         let looked_at = slots(nodes.iter().chain(&conjuncts).chain(order.iter().map(|(node, _)| node)));
-        let by_columns: Option<Vec<(usize, Order)>> = order
-            .iter()
-            .map(|(node, order)| match node {
-                Node::Slot { slot, .. } => Some((*slot, *order)),
-                _ => None,
-            })
-            .collect();
+        let by_columns = by_columns(&order);
         let wanted = Wanted { columns: &looked_at, order: by_columns.as_deref().unwrap_or_default() };
         let has_condition = !conjuncts.is_empty();
         let condition = if parts.locks.is_some() { Node::all(conjuncts.clone()) } else { None };
@@ -258,6 +252,15 @@ impl Select {
         };
         Ok((select, columns))
     }
+}
+
+/// Returns the columns of an order; `None` if it has computed keys.
+fn by_columns(order: &[(Node, Order)]) -> Option<Vec<(usize, Order)>> {
+    let column = |(node, order): &(Node, Order)| match node {
+        Node::Slot { slot, .. } => Some((*slot, *order)),
+        _ => None,
+    };
+    order.iter().map(column).collect()
 }
 
 /// Checks that FOR UPDATE OF names no table but the only one.

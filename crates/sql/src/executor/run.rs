@@ -6,6 +6,7 @@ use std::sync::Arc as StdArc;
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
+use super::plan::LockingSubqueries;
 use super::{Executor, Plan, Planned, Statement};
 use crate::column::Column;
 use crate::command_tag::CommandTag;
@@ -126,6 +127,28 @@ impl Executor {
         deep(levels, || self.start_planned(statement, planned, params))
     }
 
+    /// Runs the subqueries of a statement that lock rows. Returns the plan for their results, and
+    /// its parameters.
+    fn after_locking(
+        &mut self,
+        locking: &LockingSubqueries,
+        planned: &Planned,
+        params: &[Datum],
+    ) -> Result<(StdArc<Planned>, Vec<Datum>)> {
+        let ((plan, kinds, _), params) = locking.start(self, params)?;
+        let parameters = kinds.into_iter().map(|kind| kind.unwrap_or_else(|| Type::Text.into()));
+        let filled = Planned {
+            catalog: planned.catalog,
+            settings: planned.settings,
+            plan,
+            parameters: parameters.collect(),
+            columns: StdArc::clone(&planned.columns),
+            kind: planned.kind,
+            levels: planned.levels,
+        };
+        Ok((StdArc::new(filled), params))
+    }
+
     fn start_planned(
         &mut self,
         statement: &Statement,
@@ -173,18 +196,8 @@ impl Executor {
                 Ok(changed(change.tag(), count, results, change.returns()))
             }
             Plan::LockingSubqueries(locking) => {
-                let ((plan, kinds, _), params) = locking.start(self, params)?;
-                let parameters = kinds.into_iter().map(|kind| kind.unwrap_or_else(|| Type::Text.into()));
-                let filled = Planned {
-                    catalog: planned.catalog,
-                    settings: planned.settings,
-                    plan,
-                    parameters: parameters.collect(),
-                    columns: StdArc::clone(&planned.columns),
-                    kind: planned.kind,
-                    levels: planned.levels,
-                };
-                *planned = StdArc::new(filled);
+                let (plan, params) = self.after_locking(locking, planned, params)?;
+                *planned = plan;
                 self.start_planned(statement, planned, &params)
             }
             Plan::Copy(copy) => {

@@ -54,6 +54,56 @@ impl Executor {
         if !matches!(tree, Tree::Commit { .. } | Tree::Rollback { .. }) {
             self.check_alive()?;
         }
+        if let Some(tag) = self.control_transaction(tree)? {
+            return Ok(Some(tag));
+        }
+        let tag = match tree {
+            Tree::Set(set) => {
+                self.set(set)?;
+                CommandTag::new("SET")
+            }
+            Tree::Reset(reset) => {
+                match &reset.reset {
+                    Reset::ALL => self.reset_settings(),
+                    Reset::ConfigurationParameter(name) => {
+                        self.change_setting(&setting_name(name), None, false)?
+                    }
+                }
+                CommandTag::new("RESET")
+            }
+            // Outdated plans are replaced anyway, and there are no temporary tables.
+            Tree::Discard { object_type: DiscardObject::PLANS } => CommandTag::new("DISCARD PLANS"),
+            Tree::Discard { object_type: DiscardObject::SEQUENCES } => {
+                self.context.sequences.forget();
+                CommandTag::new("DISCARD SEQUENCES")
+            }
+            Tree::Discard { object_type: DiscardObject::TEMP } => CommandTag::new("DISCARD TEMP"),
+            Tree::Discard { object_type: DiscardObject::ALL } => {
+                self.discard_all()?;
+                CommandTag::new("DISCARD ALL")
+            }
+            Tree::Prepare { name, data_types, statement } => {
+                self.prepare_named(ident(name), data_types, statement)?;
+                CommandTag::new("PREPARE")
+            }
+            Tree::Deallocate { name, .. } if fold(&name.value) == "all" => {
+                self.named.clear();
+                CommandTag::new("DEALLOCATE ALL")
+            }
+            Tree::Deallocate { name, .. } => {
+                let name = ident(name);
+                if self.named.remove(&name).is_none() {
+                    return Err(not_prepared(&name));
+                }
+                CommandTag::new("DEALLOCATE")
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(tag))
+    }
+
+    /// Runs statements that begin or end a transaction, or a part of one; `None` for others.
+    fn control_transaction(&mut self, tree: &Tree) -> Result<Option<CommandTag>> {
         let tag = match tree {
             Tree::StartTransaction { modes, .. } => {
                 self.begin_block(modes_of(modes)?)?;
@@ -85,70 +135,40 @@ impl Executor {
                 self.release(&ident(name))?;
                 CommandTag::new("RELEASE")
             }
-            Tree::Set(set) => {
-                self.set(set)?;
-                CommandTag::new("SET")
-            }
-            Tree::Reset(reset) => {
-                match &reset.reset {
-                    Reset::ALL => self.reset_settings(),
-                    Reset::ConfigurationParameter(name) => {
-                        self.change_setting(&setting_name(name), None, false)?
-                    }
-                }
-                CommandTag::new("RESET")
-            }
-            // Outdated plans are replaced anyway, and there are no temporary tables.
-            Tree::Discard { object_type: DiscardObject::PLANS } => CommandTag::new("DISCARD PLANS"),
-            Tree::Discard { object_type: DiscardObject::SEQUENCES } => {
-                self.context.sequences.forget();
-                CommandTag::new("DISCARD SEQUENCES")
-            }
-            Tree::Discard { object_type: DiscardObject::TEMP } => CommandTag::new("DISCARD TEMP"),
-            Tree::Discard { object_type: DiscardObject::ALL } => {
-                if self.in_block() {
-                    return Err(Error::new(
-                        ACTIVE_SQL_TRANSACTION,
-                        "DISCARD ALL cannot run inside a transaction block",
-                    ));
-                }
-                self.named.clear();
-                self.cursors.clear();
-                self.context.sequences.forget();
-                self.reset_settings();
-                CommandTag::new("DISCARD ALL")
-            }
-            Tree::Prepare { name, data_types, statement } => {
-                let name = ident(name);
-                if self.named.contains_key(&name) {
-                    return Err(Error::new(
-                        DUPLICATE_OBJECT,
-                        format!("prepared statement \"{name}\" already exists"),
-                    ));
-                }
-                let types = data_types
-                    .iter()
-                    .map(|kind| crate::syntax::parameter_type(kind).map(Some))
-                    .collect::<Result<Vec<_>>>()?;
-                // Prepared from its text, which a statement keeps in order to be replanned.
-                let prepared = self.prepare(&sql_of(statement), &types)?;
-                self.named.insert(name, prepared);
-                CommandTag::new("PREPARE")
-            }
-            Tree::Deallocate { name, .. } if fold(&name.value) == "all" => {
-                self.named.clear();
-                CommandTag::new("DEALLOCATE ALL")
-            }
-            Tree::Deallocate { name, .. } => {
-                let name = ident(name);
-                if self.named.remove(&name).is_none() {
-                    return Err(not_prepared(&name));
-                }
-                CommandTag::new("DEALLOCATE")
-            }
             _ => return Ok(None),
         };
         Ok(Some(tag))
+    }
+
+    fn discard_all(&mut self) -> Result<()> {
+        if self.in_block() {
+            return Err(Error::new(
+                ACTIVE_SQL_TRANSACTION,
+                "DISCARD ALL cannot run inside a transaction block",
+            ));
+        }
+        self.named.clear();
+        self.cursors.clear();
+        self.context.sequences.forget();
+        self.reset_settings();
+        Ok(())
+    }
+
+    fn prepare_named(&mut self, name: String, data_types: &[ast::DataType], statement: &Tree) -> Result<()> {
+        if self.named.contains_key(&name) {
+            return Err(Error::new(
+                DUPLICATE_OBJECT,
+                format!("prepared statement \"{name}\" already exists"),
+            ));
+        }
+        let types = data_types
+            .iter()
+            .map(|kind| crate::syntax::parameter_type(kind).map(Some))
+            .collect::<Result<Vec<_>>>()?;
+        // Prepared from its text, which a statement keeps in order to be replanned.
+        let prepared = self.prepare(&sql_of(statement), &types)?;
+        self.named.insert(name, prepared);
+        Ok(())
     }
 
     /// Runs statements within a transaction.

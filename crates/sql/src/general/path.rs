@@ -1,4 +1,4 @@
-//! The general path as the rest of the crate sees it.
+//! The interface of the general path to the rest of the crate.
 
 use cairn_table::schema::ColumnType;
 use sqlparser::ast::{Statement as Tree, With};

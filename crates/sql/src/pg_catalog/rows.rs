@@ -1,6 +1,6 @@
 //! The rows of the relations in `pg_catalog`. Relations that are not listed here are empty.
 
-use cairn_table::schema::{ColumnDef, Identity, IndexDef, Referential};
+use cairn_table::schema::{ColumnDef, ForeignKeyDef, Identity, IndexDef, Referential};
 use cairn_table::{Catalog, Table};
 
 use super::cell::Cell;
@@ -280,28 +280,34 @@ fn constraints(catalog: &Catalog) -> Vec<Row> {
             );
         }
         for (at, key) in def.foreign_keys.iter().enumerate() {
-            let Some(there) = catalog.table_by_id(key.table) else { continue };
-            let is = |columns: &[cairn_table::schema::KeyColumn]| {
-                columns.iter().map(|key| key.column).eq(key.references.iter().copied())
-            };
-            let unique = there.def().indexes.iter().position(|index| index.unique && is(&index.columns));
-            let index = if is(&there.def().primary_key) {
-                Some(oids::primary_index(there))
-            } else {
-                unique.map(|at| oids::index(there, at))
-            };
+            let Some(index) = referenced_index(catalog, key) else { continue };
             push(
                 oids::foreign_key(table, at),
                 &key.name,
                 "f",
                 row! {
-                    "conindid": index.unwrap_or_default(), "confrelid": oids::relation(key.table), "confupdtype": action(key.on_update), "confdeltype": action(key.on_delete),
+                    "conindid": index, "confrelid": oids::relation(key.table), "confupdtype": action(key.on_update), "confdeltype": action(key.on_delete),
                     "confmatchtype": "s", "conkey": places(key.columns.iter().copied()), "confkey": places(key.references.iter().copied()),
                 },
             );
         }
     }
     rows
+}
+
+/// Returns the OID of the index behind a foreign key, 0 if it has none; `None` if the table that it
+/// refers to is gone.
+fn referenced_index(catalog: &Catalog, key: &ForeignKeyDef) -> Option<i64> {
+    let there = catalog.table_by_id(key.table)?;
+    let is = |columns: &[cairn_table::schema::KeyColumn]| {
+        columns.iter().map(|key| key.column).eq(key.references.iter().copied())
+    };
+    let unique = there.def().indexes.iter().position(|index| index.unique && is(&index.columns));
+    Some(if is(&there.def().primary_key) {
+        oids::primary_index(there)
+    } else {
+        unique.map(|at| oids::index(there, at)).unwrap_or_default()
+    })
 }
 
 fn action(action: Referential) -> &'static str {

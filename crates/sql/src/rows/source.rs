@@ -94,83 +94,36 @@ impl Source {
                 let select = &plan.select;
                 if let (Output::Nodes(nodes), Some(access)) = (&select.output, &select.access) {
                     let env = Env::new(Cells::Row(row.row(&access.table)), params, context);
-                    current.clear();
-                    for node in nodes {
-                        current.push(node.eval(&env)?.into_datum());
-                    }
+                    evaluate(nodes, &env, current)?;
                 }
             }
             Source::Scan { plan, cursor, params, skip, left, current } => {
                 let select = &plan.select;
                 let Some(access) = &select.access else { return Ok(false) };
                 let env = Env::new(Cells::None, params, context);
-                loop {
-                    if *left == 0 || !cursor.advance(access, &env)? {
-                        return Ok(false);
-                    }
-                    if *skip == 0 {
-                        break;
-                    }
-                    *skip -= 1;
+                if !advance_within(skip, left, || cursor.advance(access, &env))? {
+                    return Ok(false);
                 }
-                *left -= 1;
                 if let Output::Nodes(nodes) = &select.output {
-                    let env = Env { row: Cells::Row(cursor.row(access)?), ..env };
-                    current.clear();
-                    for node in nodes {
-                        current.push(node.eval(&env)?.into_datum());
-                    }
+                    evaluate(nodes, &Env { row: Cells::Row(cursor.row(access)?), ..env }, current)?;
                 }
             }
             Source::Leaves { plan, rows, skip, left } => {
                 let Some(access) = &plan.select.access else { return Ok(false) };
-                loop {
-                    if *left == 0 || !rows.advance(access)? {
-                        return Ok(false);
-                    }
-                    if *skip == 0 {
-                        break;
-                    }
-                    *skip -= 1;
+                if !advance_within(skip, left, || rows.advance(access))? {
+                    return Ok(false);
                 }
-                *left -= 1;
             }
             Source::Join { plan, cursor, skip, left, is_plain, current } => {
                 let Some(Join { levels, last, nodes }) = joined(plan) else { return Ok(false) };
-                loop {
-                    if *left == 0 || !cursor.advance(levels, last, context)? {
-                        return Ok(false);
-                    }
-                    if *skip == 0 {
-                        break;
-                    }
-                    *skip -= 1;
+                if !advance_within(skip, left, || cursor.advance(levels, last, context))? {
+                    return Ok(false);
                 }
-                *left -= 1;
                 if !*is_plain {
-                    let env = cursor.env(last, context)?;
-                    current.clear();
-                    for node in nodes {
-                        current.push(node.eval(&env)?.into_datum());
-                    }
+                    evaluate(nodes, &cursor.env(last, context)?, current)?;
                 }
             }
-            // `row` is the current row of `reader`. After the last one, the next batch is read.
-            Source::Batches { batches, reader, row } => loop {
-                if let Some(reader) = reader
-                    && *row + 1 < reader.rows()
-                {
-                    *row += 1;
-                    break;
-                }
-                let Some(batch) = batches.next()? else { return Ok(false) };
-                let next = batches.reader(&batch)?;
-                let has_rows = next.rows() > 0;
-                (*reader, *row) = (Some(next), 0);
-                if has_rows {
-                    break;
-                }
-            },
+            Source::Batches { batches, reader, row } => return next_of_batches(&mut **batches, reader, row),
             Source::Materialized(rows) => return rows.advance(),
             Source::Cursor(walk) => return walk.advance(context),
         }
@@ -241,6 +194,56 @@ impl Source {
             return Ok(None);
         }
         gathered.finish().map(Some).map_err(arrow_error)
+    }
+}
+
+/// Advances past the rows of OFFSET to the next one, as long as LIMIT allows it.
+#[inline]
+fn advance_within(skip: &mut u64, left: &mut u64, mut next: impl FnMut() -> Result<bool>) -> Result<bool> {
+    loop {
+        if *left == 0 || !next()? {
+            return Ok(false);
+        }
+        if *skip == 0 {
+            break;
+        }
+        *skip -= 1;
+    }
+    *left -= 1;
+    Ok(true)
+}
+
+/// Computes the values of a row.
+#[inline]
+fn evaluate(nodes: &[Node], env: &Env<'_>, values: &mut Vec<Datum>) -> Result<()> {
+    values.clear();
+    for node in nodes {
+        values.push(node.eval(env)?.into_datum());
+    }
+    Ok(())
+}
+
+/// Advances to the next row of a query. `row` is the current row of `reader`; after the last one,
+/// the next batch is read.
+fn next_of_batches(
+    batches: &mut dyn BatchSource,
+    reader: &mut Option<BatchReader>,
+    row: &mut usize,
+) -> Result<bool> {
+    loop {
+        if let Some(reader) = reader
+            && *row + 1 < reader.rows()
+        {
+            *row += 1;
+            return Ok(true);
+        }
+        let Some(batch) = batches.next()? else { return Ok(false) };
+        let next = batches.reader(&batch)?;
+        let has_rows = next.rows() > 0;
+        (*reader, *row) = (Some(next), 0);
+        if has_rows {
+            return Ok(true);
+        }
     }
 }
 

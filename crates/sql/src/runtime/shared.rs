@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     /// The name reported to clients.
     pub name: String,
     pub sequences: Mutex<Counters>,
-    /// State of the general path for all sessions, once one has used it.
+    /// The general path's state for all sessions, once one has used it.
     pub general: OnceLock<Box<dyn Any + Send + Sync>>,
     pub(crate) query_threads: OnceLock<Threads>,
     pub(crate) timer_thread: OnceLock<Threads>,

@@ -155,6 +155,28 @@ fn spelt(items: Vec<Item>, kind: &DataType) -> Result<Expr> {
     Ok(Expr::Array(ast::Array { elem, named: true }))
 }
 
+/// Returns the cast to a type that DataFusion does not have.
+///
+/// Errors: 42704 for an undefined type.
+fn to_named(name: &str, inner: Expr, data_type: &DataType) -> Result<Expr> {
+    Ok(match (name, string(&inner)) {
+        ("bpchar", _) => with_type(inner, DataType::Text),
+        ("uuid", _) => call("cairn_uuid", vec![inner]),
+        ("bytea", _) if !matches!(notation_value(&inner), Some(Value::Placeholder(_))) => {
+            call("cairn_bytea", vec![inner])
+        }
+        ("bytea", _) => with_type(inner, DataType::Bytea),
+        ("json", _) if !matches!(notation_value(&inner), Some(Value::Placeholder(_))) => {
+            call("cairn_to_json", vec![inner])
+        }
+        ("json", _) => with_type(inner, DataType::Text),
+        (other, _) => {
+            column_type(data_type)?;
+            return Err(Error::new(UNDEFINED_OBJECT, format!("type \"{other}\" does not exist")));
+        }
+    })
+}
+
 /// Rewrites `CAST(a AS type)`.
 ///
 /// Errors: 42704 for an undefined type, 0A000 for a PostgreSQL type that is not supported.
@@ -211,22 +233,6 @@ pub(super) fn cast(place: &mut Expr) -> Result<()> {
             return Ok(());
         }
     };
-    let inner = take(expr);
-    *place = match (name.as_str(), string(&inner)) {
-        ("bpchar", _) => with_type(inner, DataType::Text),
-        ("uuid", _) => call("cairn_uuid", vec![inner]),
-        ("bytea", _) if !matches!(notation_value(&inner), Some(Value::Placeholder(_))) => {
-            call("cairn_bytea", vec![inner])
-        }
-        ("bytea", _) => with_type(inner, DataType::Bytea),
-        ("json", _) if !matches!(notation_value(&inner), Some(Value::Placeholder(_))) => {
-            call("cairn_to_json", vec![inner])
-        }
-        ("json", _) => with_type(inner, DataType::Text),
-        (other, _) => {
-            column_type(data_type)?;
-            return Err(Error::new(UNDEFINED_OBJECT, format!("type \"{other}\" does not exist")));
-        }
-    };
+    *place = to_named(&name, take(expr), data_type)?;
     Ok(())
 }

@@ -219,23 +219,6 @@ impl Rewriter<'_> {
                 }
                 functions::called(expr)
             }
-            Expr::UnaryOp { op, expr: of } => {
-                let name = match op {
-                    ast::UnaryOperator::PGSquareRoot => "sqrt",
-                    ast::UnaryOperator::PGCubeRoot => "cbrt",
-                    ast::UnaryOperator::PGAbs => "abs",
-                    ast::UnaryOperator::BitwiseNot => {
-                        let ones = Box::new(number(-1));
-                        let left = Box::new(nested(take(of)));
-                        *expr =
-                            nested(Expr::BinaryOp { left, op: BinaryOperator::PGBitwiseXor, right: ones });
-                        return Ok(());
-                    }
-                    _ => return Ok(()),
-                };
-                *expr = crate::syntax::build::call(name, vec![take(of)]);
-                Ok(())
-            }
             Expr::Substring { .. }
             | Expr::Position { .. }
             | Expr::Overlay { .. }
@@ -249,13 +232,7 @@ impl Rewriter<'_> {
                 casts::typed(expr);
                 Ok(())
             }
-            Expr::Interval(interval) => {
-                if let Some(value) = crate::expr::interval_literal(interval)? {
-                    let kind = DataType::Interval { fields: None, precision: None };
-                    *expr = with_type(text(&value.to_string()), kind);
-                }
-                Ok(())
-            }
+            Expr::Interval(_) => interval(expr),
             Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right)
                 if rows::columns_of(left).is_some() && rows::columns_of(right).is_some() =>
             {
@@ -279,82 +256,13 @@ impl Rewriter<'_> {
                 // The new operator may need a rewrite as well.
                 self.expr(expr)
             }
-            // DataFusion would simplify a match against `.*` to IS NOT NULL.
-            Expr::BinaryOp {
-                op: BinaryOperator::PGRegexMatch | BinaryOperator::PGRegexIMatch,
-                right: pattern,
-                ..
-            } if string(pattern) == Some(".*") => {
-                **pattern = text("(.*)");
+            Expr::UnaryOp { .. } => {
+                unary(expr);
                 Ok(())
             }
-            Expr::BinaryOp { left, op, right } => {
-                if let (Some(left), Some(right)) = (rows::columns_of(left), rows::columns_of(right)) {
-                    *expr = rows::compared(&left, op, &right)?;
-                } else if let Some(other) = notation::matched(expr) {
-                    *expr = other;
-                }
-                Ok(())
-            }
-            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. }
-                if !matches!(**right, Expr::Subquery(_)) =>
-            {
-                *expr = arrays::member(take(left), take(right))?;
-                Ok(())
-            }
-            Expr::AnyOp { compare_op, right, .. } | Expr::AllOp { compare_op, right, .. }
-                if !matches!(**right, Expr::Subquery(_))
-                    && !matches!(compare_op, BinaryOperator::Eq | BinaryOperator::NotEq)
-                    && arrays::is_spelt(right) =>
-            {
-                if let Some(other) = arrays::each_item(expr) {
-                    *expr = other;
-                }
-                Ok(())
-            }
-            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right }
-                if !matches!(**right, Expr::Subquery(_)) =>
-            {
-                let member = nested(arrays::member(take(left), take(right))?);
-                *expr = Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(member) };
-                Ok(())
-            }
-            Expr::Like { any: true, .. }
-            | Expr::ILike { any: true, .. }
-            | Expr::Like { .. }
-            | Expr::ILike { .. }
-                if arrays::is_of_several(expr) =>
-            {
-                if let Some(other) = arrays::like_any(expr) {
-                    *expr = other;
-                }
-                Ok(())
-            }
-            Expr::Like { escape_char: Some(escape), .. }
-            | Expr::ILike { escape_char: Some(escape), .. }
-            | Expr::SimilarTo { escape_char: Some(escape), .. }
-                if escape.value == Value::Null =>
-            {
-                *expr = with_type(null(), DataType::Boolean);
-                Ok(())
-            }
-            Expr::Like { pattern, escape_char: None, .. }
-            | Expr::ILike { pattern, escape_char: None, .. }
-                if notation::is_computed(pattern) =>
-            {
-                *expr = notation::like(expr);
-                Ok(())
-            }
-            Expr::Like { pattern, escape_char: escape @ Some(_), .. }
-            | Expr::ILike { pattern, escape_char: escape @ Some(_), .. } => {
-                let character = escape.take().and_then(|value| value.value.into_string()).unwrap_or_default();
-                notation::escape(pattern, &character)?;
-                if notation::is_computed(pattern) {
-                    *expr = notation::like(expr);
-                }
-                Ok(())
-            }
-            Expr::SimilarTo { .. } => notation::similar_to(expr),
+            Expr::BinaryOp { .. } => binary(expr),
+            Expr::AnyOp { .. } | Expr::AllOp { .. } => of_list(expr),
+            Expr::Like { .. } | Expr::ILike { .. } | Expr::SimilarTo { .. } => pattern(expr),
             Expr::Value(ast::ValueWithSpan { value: Value::Number(digits, _), .. }) => {
                 // As on the direct path. DataFusion would read it as a decimal that is out of
                 // range.
@@ -372,6 +280,139 @@ impl Rewriter<'_> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Evaluates literals of intervals.
+///
+/// Errors: those of reading it.
+fn interval(expr: &mut Expr) -> Result<()> {
+    if let Expr::Interval(interval) = expr
+        && let Some(value) = crate::expr::interval_literal(interval)?
+    {
+        let kind = DataType::Interval { fields: None, precision: None };
+        *expr = with_type(text(&value.to_string()), kind);
+    }
+    Ok(())
+}
+
+/// Rewrites operators before an operand.
+fn unary(expr: &mut Expr) {
+    let Expr::UnaryOp { op, expr: of } = expr else { return };
+    let name = match op {
+        ast::UnaryOperator::PGSquareRoot => "sqrt",
+        ast::UnaryOperator::PGCubeRoot => "cbrt",
+        ast::UnaryOperator::PGAbs => "abs",
+        ast::UnaryOperator::BitwiseNot => {
+            let ones = Box::new(number(-1));
+            let left = Box::new(nested(take(of)));
+            *expr = nested(Expr::BinaryOp { left, op: BinaryOperator::PGBitwiseXor, right: ones });
+            return;
+        }
+        _ => return,
+    };
+    *expr = crate::syntax::build::call(name, vec![take(of)]);
+}
+
+/// Rewrites operators between two operands.
+///
+/// Errors: those of comparing rows.
+fn binary(expr: &mut Expr) -> Result<()> {
+    match expr {
+        // DataFusion would simplify a match against `.*` to IS NOT NULL.
+        Expr::BinaryOp {
+            op: BinaryOperator::PGRegexMatch | BinaryOperator::PGRegexIMatch,
+            right: pattern,
+            ..
+        } if string(pattern) == Some(".*") => {
+            **pattern = text("(.*)");
+            Ok(())
+        }
+        Expr::BinaryOp { left, op, right } => {
+            if let (Some(left), Some(right)) = (rows::columns_of(left), rows::columns_of(right)) {
+                *expr = rows::compared(&left, op, &right)?;
+            } else if let Some(other) = notation::matched(expr) {
+                *expr = other;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rewrites `ANY` and `ALL` of lists.
+///
+/// Errors: lists that cannot be searched.
+fn of_list(expr: &mut Expr) -> Result<()> {
+    match expr {
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. }
+            if !matches!(**right, Expr::Subquery(_)) =>
+        {
+            *expr = arrays::member(take(left), take(right))?;
+            Ok(())
+        }
+        Expr::AnyOp { compare_op, right, .. } | Expr::AllOp { compare_op, right, .. }
+            if !matches!(**right, Expr::Subquery(_))
+                && !matches!(compare_op, BinaryOperator::Eq | BinaryOperator::NotEq)
+                && arrays::is_spelt(right) =>
+        {
+            if let Some(other) = arrays::each_item(expr) {
+                *expr = other;
+            }
+            Ok(())
+        }
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right }
+            if !matches!(**right, Expr::Subquery(_)) =>
+        {
+            let member = nested(arrays::member(take(left), take(right))?);
+            *expr = Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(member) };
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rewrites matches against patterns.
+///
+/// Errors: invalid patterns and escape characters.
+fn pattern(expr: &mut Expr) -> Result<()> {
+    match expr {
+        Expr::Like { any: true, .. }
+        | Expr::ILike { any: true, .. }
+        | Expr::Like { .. }
+        | Expr::ILike { .. }
+            if arrays::is_of_several(expr) =>
+        {
+            if let Some(other) = arrays::like_any(expr) {
+                *expr = other;
+            }
+            Ok(())
+        }
+        Expr::Like { escape_char: Some(escape), .. }
+        | Expr::ILike { escape_char: Some(escape), .. }
+        | Expr::SimilarTo { escape_char: Some(escape), .. }
+            if escape.value == Value::Null =>
+        {
+            *expr = with_type(null(), DataType::Boolean);
+            Ok(())
+        }
+        Expr::Like { pattern, escape_char: None, .. } | Expr::ILike { pattern, escape_char: None, .. }
+            if notation::is_computed(pattern) =>
+        {
+            *expr = notation::like(expr);
+            Ok(())
+        }
+        Expr::Like { pattern, escape_char: escape @ Some(_), .. }
+        | Expr::ILike { pattern, escape_char: escape @ Some(_), .. } => {
+            let character = escape.take().and_then(|value| value.value.into_string()).unwrap_or_default();
+            notation::escape(pattern, &character)?;
+            if notation::is_computed(pattern) {
+                *expr = notation::like(expr);
+            }
+            Ok(())
+        }
+        Expr::SimilarTo { .. } => notation::similar_to(expr),
+        _ => Ok(()),
     }
 }
 

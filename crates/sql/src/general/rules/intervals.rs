@@ -7,7 +7,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, JoinConstraint, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
-use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, Sort};
+use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, ScalarFunction, Sort};
 use datafusion::logical_expr::{
     Aggregate, Cast, Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
     WindowFunctionDefinition, when,
@@ -134,6 +134,27 @@ fn distinct(all: Vec<Expr>) -> Vec<Expr> {
     each
 }
 
+/// Rewrites calls that compare their arguments.
+fn in_call(call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let mut call = call;
+    Ok(match call.name() {
+        "nullif" => {
+            let mut args = call.args.into_iter();
+            let (of, other) = (args.next().unwrap_or_default(), args.next().unwrap_or_default());
+            let same = length(of.clone(), schema).eq(length(other, schema));
+            Transformed::yes(when(same, Expr::Literal(ScalarValue::Null, None)).otherwise(of)?)
+        }
+        "greatest" | "least" => {
+            let (is_max, count) = (call.name() == "greatest", call.args.len());
+            let args = call.args.into_iter().map(|arg| as_span(arg, schema)).collect();
+            call.args = args;
+            call.func = Arc::new(extreme_of(is_max, count));
+            Transformed::yes(Expr::ScalarFunction(call))
+        }
+        _ => Transformed::no(Expr::ScalarFunction(call)),
+    })
+}
+
 /// Rewrites comparisons.
 ///
 /// Errors: 0A000 for functions that would compare intervals by other rules.
@@ -170,22 +191,7 @@ pub(crate) fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             within.expr = Box::new(span_of(*within.expr));
             Transformed::yes(Expr::InSubquery(within))
         }
-        Expr::ScalarFunction(mut call) if call.args.iter().any(is) => match call.name() {
-            "nullif" => {
-                let mut args = call.args.into_iter();
-                let (of, other) = (args.next().unwrap_or_default(), args.next().unwrap_or_default());
-                let same = length(of.clone(), schema).eq(length(other, schema));
-                Transformed::yes(when(same, Expr::Literal(ScalarValue::Null, None)).otherwise(of)?)
-            }
-            "greatest" | "least" => {
-                let (is_max, count) = (call.name() == "greatest", call.args.len());
-                let args = call.args.into_iter().map(|arg| as_span(arg, schema)).collect();
-                call.args = args;
-                call.func = Arc::new(extreme_of(is_max, count));
-                Transformed::yes(Expr::ScalarFunction(call))
-            }
-            _ => Transformed::no(Expr::ScalarFunction(call)),
-        },
+        Expr::ScalarFunction(call) if call.args.iter().any(is) => in_call(call, schema)?,
         Expr::AggregateFunction(mut function) if function.params.args.first().is_some_and(is) => {
             match function.func.name() {
                 name @ ("min" | "max") => function.func = Arc::new(extreme(name == "max")),

@@ -225,11 +225,10 @@ fn in_expr(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Transfor
     typed.transform_data(|expr| intervals::in_expr(expr, schema))
 }
 
-fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Transformed<Expr>> {
+/// Types the literals of a comparison.
+fn compared(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
-        Expr::Literal(..) => narrow(expr),
-        Expr::OuterReferenceColumn(..) => Transformed::yes(reference(expr, outer)),
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if takes_type(op) => {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             // Types are computed only where needed, because that walks the whole expression below.
             let of = |expr: &Expr| type_beside(expr, op, schema);
             let (left, right) = match (is_quoted(&left), is_quoted(&right)) {
@@ -266,7 +265,14 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
                 None => Transformed::no(Expr::InList(InList { expr, list, negated })),
             }
         }
-        Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }) => {
+        other => Transformed::no(other),
+    })
+}
+
+/// Types the literals of a CASE.
+fn in_case(case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match case {
+        Case { expr: Some(of), when_then_expr, else_expr } => {
             let kind = type_beside(&of, Operator::Eq, schema);
             let pair = |(when, then)| {
                 let when = match &kind {
@@ -278,7 +284,7 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
             let when_then_expr = when_then_expr.into_iter().map(pair).collect::<Result<Vec<_>>>()?;
             Transformed::yes(Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }))
         }
-        Expr::Case(Case { expr: None, when_then_expr, else_expr }) => {
+        Case { expr: None, when_then_expr, else_expr } => {
             let results = when_then_expr.iter().map(|(_, then)| &**then).chain(else_expr.as_deref());
             let Some(kind) = type_among(results, schema) else {
                 return Ok(Transformed::no(Expr::Case(Case { expr: None, when_then_expr, else_expr })));
@@ -288,6 +294,16 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
             let else_expr = else_expr.map(|other| typed(other, &kind)).transpose()?;
             Transformed::yes(Expr::Case(Case { expr: None, when_then_expr, else_expr }))
         }
+    })
+}
+
+fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::Literal(..) => narrow(expr),
+        Expr::OuterReferenceColumn(..) => Transformed::yes(reference(expr, outer)),
+        Expr::BinaryExpr(BinaryExpr { op, .. }) if !takes_type(op) => Transformed::no(expr),
+        Expr::BinaryExpr(_) | Expr::Between(_) | Expr::InList(_) => compared(expr, schema)?,
+        Expr::Case(case) => in_case(case, schema)?,
         Expr::InSubquery(mut within) => {
             let kind = within.subquery.subquery.schema().fields().first().and_then(|field| known_kind(field));
             match kind {

@@ -87,52 +87,11 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
             }
             (Number::Arithmetic(arithmetic), vec![(**left).clone(), (**right).clone()])
         }
-        Expr::Negative(of) => {
-            let (arithmetic, by) = match kind(of) {
-                Some(DataType::Int16) => (Arithmetic::Subtract, lit(0_i16)),
-                Some(DataType::Int32) => (Arithmetic::Subtract, lit(0_i32)),
-                Some(DataType::Int64) => (Arithmetic::Subtract, lit(0_i64)),
-                // Flipping the sign bit would create a second NaN.
-                Some(DataType::Float32) => (Arithmetic::Multiply, lit(-1_f32)),
-                Some(DataType::Float64) => (Arithmetic::Multiply, lit(-1_f64)),
-                _ => return Ok(Transformed::no(expr)),
-            };
-            (Number::Arithmetic(arithmetic), vec![by, (**of).clone()])
-        }
-        Expr::Cast(Cast { expr: of, field }) => match (kind(of), field.data_type()) {
-            (
-                Some(DataType::Float32 | DataType::Float64 | DataType::Decimal128(..)),
-                to @ (DataType::Int16 | DataType::Int32 | DataType::Int64),
-            ) => (Number::Rounded(to.clone()), vec![(**of).clone()]),
-            // Converts by the decimal digits of the number; a binary fraction has more than are
-            // significant.
-            (
-                Some(from @ (DataType::Float32 | DataType::Float64)),
-                DataType::Decimal128(precision, scale),
-            ) => {
-                let from = if from == DataType::Float32 { Type::Real } else { Type::Double };
-                let to = ColumnType::decimal(*precision, (*scale).clamp(0, 38) as u8);
-                return Ok(Transformed::yes(cast((**of).clone(), from.into(), to)));
-            }
-            // A narrowing cast may overflow or underflow.
-            (Some(DataType::Float64), DataType::Float32) => {
-                return Ok(Transformed::yes(cast((**of).clone(), Type::Double.into(), Type::Real.into())));
-            }
-            // A numeric with more than 15 digits, or with a negative scale or one above 22, is not
-            // exact in a double. This cast rounds only once.
-            (Some(DataType::Decimal128(precision, scale)), to @ (DataType::Float32 | DataType::Float64))
-                if precision > 15 || !(0..=22).contains(&scale) =>
-            {
-                let digits = scale.clamp(0, 38);
-                let of = match digits == scale {
-                    true => (**of).clone(),
-                    false => Expr::Cast(Cast::new(of.clone(), DataType::Decimal128(38, digits))),
-                };
-                let to = if *to == DataType::Float32 { Type::Real } else { Type::Double };
-                return Ok(Transformed::yes(cast(of, ColumnType::decimal(38, digits as u8), to.into())));
-            }
-            _ => return Ok(Transformed::no(expr)),
+        Expr::Negative(of) => match negation(kind(of)) {
+            Some((arithmetic, by)) => (Number::Arithmetic(arithmetic), vec![by, (**of).clone()]),
+            None => return Ok(Transformed::no(expr)),
         },
+        Expr::Cast(_) => return Ok(in_cast(expr, schema)),
         Expr::ScalarFunction(call) if call.name() == "round" && call.args.len() == 1 => {
             match call.args.first().and_then(&kind) {
                 Some(DataType::Float32 | DataType::Float64) => (Number::RoundedToEven, call.args.clone()),
@@ -148,9 +107,63 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
         }
         _ => return Ok(Transformed::no(expr)),
     };
-    let of = arguments.first().and_then(kind);
-    let function = Arc::new(ScalarUDF::from(NumberFunction::new(function, of, &arguments)));
-    Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))))
+    Ok(call(function, arguments, schema))
+}
+
+/// Replaces a cast that DataFusion computes otherwise.
+fn in_cast(expr: Expr, schema: &dyn ExprSchema) -> Transformed<Expr> {
+    let Expr::Cast(Cast { expr: of, field }) = &expr else { return Transformed::no(expr) };
+    match (type_of(of, schema), field.data_type()) {
+        (
+            Some(DataType::Float32 | DataType::Float64 | DataType::Decimal128(..)),
+            to @ (DataType::Int16 | DataType::Int32 | DataType::Int64),
+        ) => call(Number::Rounded(to.clone()), vec![(**of).clone()], schema),
+        // Converts by the decimal digits of the number; a binary fraction has more than are
+        // significant.
+        (Some(from @ (DataType::Float32 | DataType::Float64)), DataType::Decimal128(precision, scale)) => {
+            let from = if from == DataType::Float32 { Type::Real } else { Type::Double };
+            let to = ColumnType::decimal(*precision, (*scale).clamp(0, 38) as u8);
+            Transformed::yes(cast((**of).clone(), from.into(), to))
+        }
+        // A narrowing cast may overflow or underflow.
+        (Some(DataType::Float64), DataType::Float32) => {
+            Transformed::yes(cast((**of).clone(), Type::Double.into(), Type::Real.into()))
+        }
+        // A numeric with more than 15 digits, or with a negative scale or one above 22, is not
+        // exact in a double. This cast rounds only once.
+        (Some(DataType::Decimal128(precision, scale)), to @ (DataType::Float32 | DataType::Float64))
+            if precision > 15 || !(0..=22).contains(&scale) =>
+        {
+            let digits = scale.clamp(0, 38);
+            let of = match digits == scale {
+                true => (**of).clone(),
+                false => Expr::Cast(Cast::new(of.clone(), DataType::Decimal128(38, digits))),
+            };
+            let to = if *to == DataType::Float32 { Type::Real } else { Type::Double };
+            Transformed::yes(cast(of, ColumnType::decimal(38, digits as u8), to.into()))
+        }
+        _ => Transformed::no(expr),
+    }
+}
+
+/// Returns the operation and the number that negate a number of a type.
+fn negation(of: Option<DataType>) -> Option<(Arithmetic, Expr)> {
+    Some(match of? {
+        DataType::Int16 => (Arithmetic::Subtract, lit(0_i16)),
+        DataType::Int32 => (Arithmetic::Subtract, lit(0_i32)),
+        DataType::Int64 => (Arithmetic::Subtract, lit(0_i64)),
+        // Flipping the sign bit would create a second NaN.
+        DataType::Float32 => (Arithmetic::Multiply, lit(-1_f32)),
+        DataType::Float64 => (Arithmetic::Multiply, lit(-1_f64)),
+        _ => return None,
+    })
+}
+
+/// Returns the call of an operation.
+fn call(number: Number, arguments: Vec<Expr>, schema: &dyn ExprSchema) -> Transformed<Expr> {
+    let of = arguments.first().and_then(|of| type_of(of, schema));
+    let function = Arc::new(ScalarUDF::from(NumberFunction::new(number, of, &arguments)));
+    Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments)))
 }
 
 fn is_constant(expr: &Expr) -> bool {
