@@ -253,7 +253,7 @@ impl Assembly<'_> {
 
 impl IndexSpool {
     fn push(&mut self, assembly: &Assembly<'_>, lines: &[u8]) -> Result<()> {
-        debug_assert!(lines.len() as u64 % LINE_BYTES == 0, "{} bytes of lines", lines.len());
+        debug_assert!((lines.len() as u64).is_multiple_of(LINE_BYTES), "{} bytes of lines", lines.len());
         self.memory.extend_from_slice(lines);
         if self.memory.len() > self.memory_bytes_max {
             let file = match &mut self.file {

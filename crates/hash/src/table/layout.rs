@@ -42,7 +42,7 @@ impl PartitionLayout {
     /// Checks the totals that the header and the reader rely on.
     fn check(&self, shape: Shape) -> Result<()> {
         let lines = self.lines.len() as u64 / LINE_BYTES;
-        ensure!(self.lines.len() as u64 % LINE_BYTES == 0, "{} bytes of lines", self.lines.len());
+        ensure!((self.lines.len() as u64).is_multiple_of(LINE_BYTES), "{} bytes of lines", self.lines.len());
         // A reader refuses a partition with more tail lines than home lines.
         let homes = u64::from(self.home_lines);
         ensure!((homes..=2 * homes).contains(&lines), "{lines} lines, of which {homes} are home lines");

@@ -71,7 +71,7 @@ impl Scratch {
                 table.checker.check_bytes(&table.path, table.window(), page, content)?;
             }
         }
-        debug_assert!(self.bytes.len() as u64 % PAGE_BYTES == 0, "whole pages were verified");
+        debug_assert!((self.bytes.len() as u64).is_multiple_of(PAGE_BYTES), "whole pages were verified");
         debug_assert!(self.range(offset, bytes).is_some());
         Ok(())
     }
