@@ -491,9 +491,12 @@ fn validated(table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
     Err(Error::new(UNDEFINED_OBJECT, format!("{of} does not exist")))
 }
 
-/// Returns the unique key that a foreign key refers to: its index, `None` for the primary key, and
-/// the referring columns in its order, with its types.
-fn referenced(parent: &Table, key: &ForeignKeyDef) -> Option<(Option<usize>, Vec<(usize, Type)>)> {
+/// A unique key that a foreign key refers to: its index, `None` for the primary key, and the
+/// referring columns in its order, with its types.
+type ReferencedKey = (Option<usize>, Vec<(usize, Type)>);
+
+/// Returns the unique key that a foreign key refers to.
+fn referenced(parent: &Table, key: &ForeignKeyDef) -> Option<ReferencedKey> {
     // Returns the referring columns in the order of the referenced key, with the types of that
     // key; `None` if the key does not match.
     let own = |columns: &[cairn_table::schema::KeyColumn]| -> Option<Vec<(usize, Type)>> {
