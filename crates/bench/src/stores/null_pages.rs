@@ -13,9 +13,9 @@ const KNOWN: usize = 16;
 #[derive(Debug)]
 pub struct NullPages([u64; KNOWN]);
 
-impl NullPages {
+impl Default for NullPages {
     /// Fills the array.
-    pub fn new() -> Self {
+    fn default() -> Self {
         NullPages(std::array::from_fn(|page| stamp(page as u32)))
     }
 }

@@ -180,7 +180,7 @@ impl PoolSuite<'_> {
             ..self.options.clone()
         };
         let Some(case) = plan(&options).into_iter().next() else { return Ok(None) };
-        let turn = measure::take(&options, &NullPages::new(), &case, file, Place { share: 0.0 })?;
+        let turn = measure::take(&options, &NullPages::default(), &case, file, Place { share: 0.0 })?;
         Ok(turn.map(|turn| stats::median(&turn.nanos)))
     }
 
