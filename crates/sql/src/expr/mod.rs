@@ -29,7 +29,7 @@ pub(crate) use cast::{assign, cast, is_assignable};
 pub(crate) use compile::{Compiler, Failure, NoContext, Typed, interval_literal, positional};
 pub(crate) use eval::{Cells, Context, Env, Val};
 pub(crate) use external::{Operation, scale_of_pattern};
-pub(crate) use functions::{Function, Input, Kind, names_for_general_path};
+pub(crate) use functions::{Function, Input, Kind, encoded, names_for_general_path};
 pub(crate) use logic::{compare, values_of};
 pub(crate) use node::{Comparison, Node, Operator};
 pub(crate) use operators::undefined_operator;

@@ -13,7 +13,7 @@ pub(super) static ROWS: &[Function] = &[
     ),
     aggregate("avg", &[SmallInt], Numeric).doc("Mean.", &[]),
     aggregate("avg", &[Integer], Numeric)
-        .doc("Mean.", &[("(select avg(x) from (values (1), (2)) t(x))", "1.5000000000000000")]),
+        .doc("Mean.", &[("(select round(avg(x), 2) from (values (1), (2)) t(x))", "1.50")]),
     aggregate("avg", &[BigInt], Numeric).doc("Mean.", &[]),
     aggregate("avg", &[Numeric], Numeric).doc("Mean.", &[]),
     aggregate("avg", &[Real], Double).doc("Mean.", &[]),

@@ -44,6 +44,9 @@ pub(super) static ROWS: &[Function] = &[
         "Joins the elements with a separator, and writes NULLs as the third argument.",
         &[("array_to_string(array[1, 2, 3, NULL, 5], ',', '*')", "1,2,3,*,5")],
     ),
+    // Arrays come in their text form from rewritten queries, whose constants have no type yet.
+    function("array_to_string", &[Text, Text], Text, array_to_string).hidden(),
+    function("array_to_string", &[Text, Text, Text], Text, array_to_string).called_on_null().hidden(),
     general("array_upper", &[AnyArray, Integer], Integer)
         .doc("Upper bound of a dimension.", &[("array_upper(array[1, 8, 3, 7], 1)", "4")]),
     general("cardinality", &[AnyArray], Integer)
@@ -53,7 +56,7 @@ pub(super) static ROWS: &[Function] = &[
         &[("string_to_array('xx~~yy~~zz', '~~', 'yy')", "{xx,NULL,zz}")],
     ),
     general("unnest", &[AnyArray], AnyElement)
-        .doc("A row for each element.", &[("(select sum(x) from unnest(array[1, 2]) x)", "3")]),
+        .doc("A row for each element.", &[("(select sum(x) from unnest(array[1, 2]) t(x))", "3")]),
 ];
 
 fn array_to_string(c: &Call<'_>) -> Result<Datum> {

@@ -45,6 +45,7 @@ use crate::datum::{Datum, DatumRef};
 use crate::error::{Error, Result};
 use crate::sqlstate::{INTERNAL_ERROR, PROGRAM_LIMIT_EXCEEDED};
 
+pub(crate) use bytes::encoded;
 pub(crate) use conditional::Form;
 pub(crate) use datetime::{CURRENT_DATE, EXTRACT};
 pub(crate) use internal::{TIMESTAMPTZ_TEXT, regular_match};

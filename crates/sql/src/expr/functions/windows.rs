@@ -4,8 +4,8 @@ use super::Kind::{self, AnyElement, BigInt, Double, Integer};
 use super::{Body, Function};
 
 pub(super) static ROWS: &[Function] = &[
-    window("cume_dist", &[], Double).doc("Share of the rows up to the peers of this one.", &[]),
-    window("dense_rank", &[], BigInt).doc("Rank without gaps.", &[]),
+    window("cume_dist", &[], Double).called_on_null().doc("Share of the rows up to the peers of this one.", &[]),
+    window("dense_rank", &[], BigInt).called_on_null().doc("Rank without gaps.", &[]),
     window("first_value", &[AnyElement], AnyElement).doc("Value in the first row of the frame.", &[]),
     window("lag", &[AnyElement, Integer, AnyElement], AnyElement)
         .optional(2)
@@ -16,9 +16,9 @@ pub(super) static ROWS: &[Function] = &[
         .doc("Value some rows after, or a default.", &[]),
     window("nth_value", &[AnyElement, Integer], AnyElement).doc("Value in the nth row of the frame.", &[]),
     window("ntile", &[Integer], Integer).doc("Number of the bucket, of equal ones.", &[]),
-    window("percent_rank", &[], Double).doc("Share of the rows before the peers of this one.", &[]),
-    window("rank", &[], BigInt).doc("Rank with gaps: one more than the rows before its peers.", &[]),
-    window("row_number", &[], BigInt).doc("Number of the row, from 1.", &[(
+    window("percent_rank", &[], Double).called_on_null().doc("Share of the rows before the peers of this one.", &[]),
+    window("rank", &[], BigInt).called_on_null().doc("Rank with gaps: one more than the rows before its peers.", &[]),
+    window("row_number", &[], BigInt).called_on_null().doc("Number of the row, from 1.", &[(
         "(select string_agg(n::text, ',' order by n) from (select row_number() over () n from (values (7), (8)) t(x)) q)",
         "1,2",
     )]),

@@ -8,7 +8,7 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::ScalarUDF;
 
-use super::texts::{list_of_texts, patterns};
+use super::texts::{encode, list_of_texts, patterns};
 use super::{
     LOCAL, NOW, RowFunction, STATEMENT, direct_functions, empty_batches, fields, list_casts, list_markers,
     ranks, single_value, time_zones,
@@ -123,5 +123,5 @@ fn texts() -> Vec<ScalarUDF> {
         _ => Ok(Datum::Null),
     });
     let [escaped, similar] = patterns();
-    vec![escaped, similar, matches, parts]
+    vec![encode(), escaped, similar, matches, parts]
 }

@@ -7,10 +7,33 @@ use datafusion::logical_expr::ScalarUDF;
 
 use super::{RowFunction, text_of};
 use crate::datum::Datum;
+use crate::error::Error;
+use crate::expr::encoded;
 use crate::general::errors::external;
 use crate::general::markers::{ESCAPED, SIMILAR};
 use crate::general::rewrite::{escaped, similar};
 use crate::general::tree::values::scalar;
+use crate::sqlstate::UNDEFINED_FUNCTION;
+
+/// `encode(bytes, format)`. DataFusion's base64 has no padding and no line breaks.
+pub(super) fn encode() -> ScalarUDF {
+    RowFunction::new("encode", &[2], DataType::Utf8View, |values| {
+        let bytes = match values.first() {
+            Some(
+                ScalarValue::BinaryView(Some(bytes))
+                | ScalarValue::Binary(Some(bytes))
+                | ScalarValue::LargeBinary(Some(bytes)),
+            ) => bytes,
+            Some(value) if value.is_null() => return Ok(ScalarValue::Utf8View(None)),
+            _ => {
+                let what = "function encode(text, text) does not exist";
+                return Err(external(Error::new(UNDEFINED_FUNCTION, what)));
+            }
+        };
+        let Some(format) = values.get(1).and_then(text_of) else { return Ok(ScalarValue::Utf8View(None)) };
+        Ok(ScalarValue::Utf8View(Some(encoded(bytes, &format).map_err(external)?)))
+    })
+}
 
 /// Creates a function from texts to a list of texts. A NULL argument gives NULL.
 pub(super) fn list_of_texts(
