@@ -302,14 +302,14 @@ fn wrong_answers_in_a_worker_are_not_published() {
     let wrong = format!(
         r#"{{"Err":{{"wrong_result":{{"contender":"wrong one","case":"get","expected":{digest},"got":{digest}}}}}}}"#
     );
-    let built = r#"{"built":{"seconds":1.0,"disk_bytes":9,"index_bytes":null,"peak_memory_bytes":null}}"#;
+    let built = r#"{"done":{"seconds":1.0,"disk_bytes":9,"index_bytes":null,"peak_memory_bytes":null}}"#;
     let other = r#"{"Ok":{"value":5.0}}"#;
     // The first variant has five cells. The second, which supports batches, has nine.
     let others = [other; 9].join(",");
     let script = format!(
-        "job=$(cat); case $job in '{{\"build\"'*) echo '{built}';; \
-         *get_many*) echo '{{\"read\":[{others}]}}';; \
-         *) echo '{{\"read\":[{other},{other},{wrong},{other},{other}]}}';; esac"
+        "job=$(cat); case $job in '{{\"kind\":\"build\"'*) echo '{built}';; \
+         *get_many*) echo '{{\"done\":[{others}]}}';; \
+         *) echo '{{\"done\":[{other},{other},{wrong},{other},{other}]}}';; esac"
     );
     let arguments = vec!["-c".to_owned(), script];
     options.worker = Some(crate::core::worker::Worker { program: "sh".into(), arguments });
