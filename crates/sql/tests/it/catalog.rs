@@ -194,12 +194,12 @@ fn functions_are_listed() {
     assert_eq!(
         ask(&mut c, sql),
         [
+            "l|-|interval|interval|Negation.",
             "b|date|interval|timestamp without time zone|Before.",
             "b|interval|interval|interval|Difference.",
             "b|time without time zone|interval|time without time zone|Before, within the day.",
             "b|timestamp with time zone|interval|timestamp with time zone|Before.",
             "b|timestamp without time zone|interval|timestamp without time zone|Before.",
-            "l|-|interval|interval|Negation.",
         ]
     );
     let sql =
