@@ -59,8 +59,7 @@ impl Drop for Inner {
         }
         debug_assert!(self.rows.len() == 0, "{} rows are still locked", self.rows.len());
         debug_assert!(self.waits.len() == 0, "{} transactions still wait", self.waits.len());
-        debug_assert!(self.slots.snapshots() == 0, "{} snapshots are left", self.slots.snapshots());
-        debug_assert!(self.slots.oldest_writer().is_none(), "a transaction still writes");
+        // Snapshots and writers are not checked: a transaction may release them after its handle.
         debug_assert!(!self.schema.is_held(), "a transaction still holds the schema");
     }
 }
