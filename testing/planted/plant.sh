@@ -6,7 +6,8 @@
 #   testing/planted/plant.sh --check                         only check that every bug still fits the sources
 #
 # All bugs are built into one copy. Each is switched on by its name in the environment of the test program, so one
-# build serves them all. The tests run without a bug first and must pass. Exit status 1: a bug was not found.
+# build serves them all. The tests run without a bug first and must pass. Exit status 1: a bug was not found; 2: the
+# run says nothing, as a build or a test fails without a bug, or a filter selects no test.
 # A bug counts as found by an assertion if a test program stopped in the engine's own code, or if the engine returned
 # an `Error::Bug`; otherwise a test's own check found it.
 #
@@ -114,7 +115,7 @@ while read -r program; do
   path["${name/cairn_${engine//-/_}/lib}"]="$program"
 done < <(perl -ne 'print "$1\n" if /"executable":"([^"]+)"/' "$scratch/build.json")
 
-# try NAME WHERE SECONDS: runs the tests with a bug switched on; true if they pass.
+# try NAME WHERE SECONDS: runs the tests with a bug switched on; true if they pass. Ends the script if none is selected.
 try() {
   local program="$default" filter="$2"
   # A single colon: `basics::` is a module of the default program.
@@ -122,7 +123,11 @@ try() {
     program="${BASH_REMATCH[1]}" filter="${BASH_REMATCH[2]}"
   fi
   pause
-  (cd "$tree/crates/$engine" && CAIRN_PLANTED="$1" timeout "$3" "${path[$program]}" -q "$filter" >"$scratch/$1.log" 2>&1)
+  (cd "$tree/crates/$engine" && CAIRN_PLANTED="$1" timeout "$3" "${path[$program]}" -q "$filter" >"$scratch/$1.log" 2>&1) || return 1
+  if grep -q '^test result: ok\. 0 passed;' "$scratch/$1.log"; then
+    echo "planted: $list: the filter $2 selects no test" >&2
+    exit 2
+  fi
 }
 
 # finders LOG: the tests that failed; under explored schedules, with the number of schedules.
@@ -139,14 +144,29 @@ finders() {
     }' "$1"
 }
 
-# assertion LOG: the engine's own check that stopped a test, as FILE:LINE, or nothing.
+# assertion LOG: the engine's own check that stopped a test, as FILE:LINE, or nothing. Lines of a file of tests, or
+# behind an inline `mod tests {`, are a test's own checks.
 assertion() {
-  perl -ne '
-    if (/panicked at (crates\/\w+\/)?(src\/\S+?):(\d+):\d+:/) {
-      my ($file, $line) = ($2, $3);
-      if ($file !~ /(^|\/)(tests|testing)(\/|\.rs)|_tests?\.rs/) { print "$file:$line\n"; exit }
+  perl -e '
+    my ($log, $tree, $engine) = @ARGV;
+    sub is_of_a_test {
+      my ($crate, $file, $line) = @_;
+      return 1 if $file =~ /(^|\/)(tests|testing|shuttle)(\/|\.rs)|_tests?\.rs/;
+      open my $source, "<", "$tree/$crate$file" or return 0;
+      while (<$source>) {
+        return 0 if $. >= $line;
+        return 1 if /^\s*(pub(\([a-z]+\))? )?mod tests \{/;
+      }
+      return 0;
     }
-    if (/bug in Cairn at (?:\S*?crates\/\w+\/)?(src\/\S+?):(\d+)/) { print "$1:$2\n"; exit }' "$1"
+    open my $in, "<", $log or die "$log: $!\n";
+    while (<$in>) {
+      if (/panicked at (crates\/[\w-]+\/)?(src\/\S+?):(\d+):\d+:/) {
+        my ($crate, $file, $line) = ($1 // "crates/$engine/", $2, $3);
+        if (!is_of_a_test($crate, $file, $line)) { print "$file:$line\n"; exit }
+      }
+      if (/bug in Cairn at (?:\S*?crates\/[\w-]+\/)?(src\/\S+?):(\d+)/) { print "$1:$2\n"; exit }
+    }' "$1" "$tree" "$engine"
 }
 
 mapfile -t bugs < <(perl -ne 'print "$1 $2 ", $3 // "-", "\n" if /^@ (\S+) \| (\S+)(?: \| (\d+))?$/' "$list")

@@ -177,11 +177,13 @@ fn other_versions_are_refused() {
     }
 }
 
-/// Writes the fixtures of the current versions: `cargo test -p cairn-hash --test format_versions --
-/// --ignored`. Only for a new version; the files of older ones stay.
+/// Writes the fixtures of the current versions into the folder that `OUT` names: see
+/// `tests/fixtures/README.md`.
 #[test]
-#[ignore = "replaces the fixtures"]
+#[ignore = "writes fixtures"]
 fn write_fixtures() {
-    write(&std_fs(), &fixtures());
-    std_fs().remove(&fixtures().join(format!("{STORE}.lock"))).unwrap();
+    let dir = PathBuf::from(std::env::var_os("OUT").unwrap());
+    std_fs().create_dir_all(&dir).unwrap();
+    write(&std_fs(), &dir);
+    std_fs().remove(&dir.join(format!("{STORE}.lock"))).unwrap();
 }

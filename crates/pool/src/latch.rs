@@ -80,9 +80,9 @@ impl Latch {
     #[inline]
     pub(crate) fn try_exclusive(&self) -> bool {
         let word = self.0.load(Relaxed);
-        // ORDER: SeqCst, together with `release_*`, `Replacer`'s count of threads waiting for a frame and their
-        // reads of this word. Either a thread waiting for a frame sees the free frame, or the thread that
-        // frees it sees the count.
+        // ORDER: SeqCst, together with `release_*`, `Replacer`'s count of threads waiting for a
+        // frame and their reads of this word. Either a thread waiting for a frame sees the free
+        // frame, or the thread that frees it sees the count.
         word & (SHARED_MASK | EXCLUSIVE) == 0 && self.make_exclusive(word)
     }
 

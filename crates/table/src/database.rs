@@ -178,7 +178,7 @@ fn load_catalog(store: &Store) -> Result<Catalog> {
             whole = store.read_long_record(record)?;
             whole.get(1..).unwrap_or_default()
         };
-        if let Some(layout) = Catalog::unknown_layout(key, bytes) {
+        if let Some(layout) = Catalog::later_layout(key, bytes) {
             return Err(Error::Unsupported {
                 file: space.path().to_owned(),
                 what: format!(

@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     /// The first error in freeing space or releasing log since it was last reported.
     deferred_error: Mutex<Option<Error>>,
     pub(crate) counts: Counts,
-    /// The locked file that this is a shadow of: see [`Database::open_shadow`].
+    /// The locked file that this is a shadow of: see [`crate::Database::open_shadow`].
     pub(crate) shadowed: Option<Box<dyn File>>,
 }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
-use cairn_vfs::{ErrorKind, ensure};
+use cairn_vfs::{Bug, ErrorKind};
 
 use crate::catalog::{Catalog, Counters, ROOT, Table};
 use crate::inner::Inner;
@@ -366,11 +366,14 @@ impl Transaction {
     /// undone instead, calls `undoes` first.
     fn commit_in_place(&mut self, durability: Durability, undoes: &mut dyn FnMut()) -> Result<bool> {
         self.end_changes().inspect_err(|_| undoes())?;
-        ensure!(
-            !self.statement.has_work(),
-            "transaction {} commits without the foreign key work that it has left",
-            self.id()
-        );
+        if self.statement.has_work() {
+            undoes();
+            return Err(Bug::new(format!(
+                "transaction {} commits without the foreign key work that it has left",
+                self.id()
+            ))
+            .into());
+        }
         self.is_over = true;
         let Some(state) = self.state.clone() else { return Ok(false) };
         let _reclaiming = Reclaiming::free_space();

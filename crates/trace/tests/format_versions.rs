@@ -159,17 +159,13 @@ fn other_versions_are_refused() {
     }
 }
 
-/// Writes the fixtures of the current versions: `cargo test -p cairn-trace --test format_versions
-/// -- --ignored`. Only for a new version; the files of older ones stay.
+/// Writes the fixtures of the current versions into the folder that `OUT` names: see
+/// `tests/fixtures/README.md`.
 #[test]
-#[ignore = "replaces the fixtures"]
+#[ignore = "writes fixtures"]
 fn write_fixtures() {
+    let dir = PathBuf::from(std::env::var_os("OUT").unwrap());
     let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
-    for name in [V1, V2, V3] {
-        let path = fixtures().join(name);
-        if fs.exists(&path).unwrap() {
-            fs.remove(&path).unwrap();
-        }
-    }
-    write(&fs, &fixtures());
+    fs.create_dir_all(&dir).unwrap();
+    write(&fs, &dir);
 }

@@ -13,8 +13,11 @@ use cairn_wal::{Error, Log, Lsn, Mode, Options, Recovery, RecoveryOptions, Resul
 const DIR: &str = "log";
 /// The number of records of each fixture.
 const RECORDS: u64 = 150;
-/// The versions with a fixture, oldest first. The last one is the current version.
-const VERSIONS: [u32; 2] = [1, 2];
+/// The versions with a fixture, oldest first, each with the note of its log. The last one is the
+/// current version. Version 1 had no notes.
+const VERSIONS: [(u32, [u64; 2]); 2] = [(1, [0; 2]), (2, NOTE)];
+/// The note that the fixture's log has from the middle on.
+const NOTE: [u64; 2] = [3, 5];
 
 fn payload(number: u64) -> Vec<u8> {
     format!("record {number}, ").repeat(number as usize % 4).into_bytes()
@@ -38,30 +41,33 @@ fn options() -> Options {
     Options::default().segment_bytes(8192).first_segment_bytes(8192).window_bytes(4096).background(false)
 }
 
-/// Returns the records of a closed log, and continues it with another one.
-fn read_and_continue(fs: &Arc<dyn Fs>, next: u64) -> Result<Vec<Vec<u8>>> {
+/// Returns the records and the note of a closed log, and continues it with another record.
+fn read_and_continue(fs: &Arc<dyn Fs>, next: u64) -> Result<(Vec<Vec<u8>>, [u64; 2])> {
     let strict = RecoveryOptions::default().mode(Mode::Strict);
     let mut recovery = Recovery::open(fs, Path::new(DIR), Lsn::ZERO, &strict)?;
     let mut records = Vec::new();
     while let Some(record) = recovery.next()? {
         records.push(record.payload.to_vec());
     }
-    let (log, mut appender) = Log::open(fs, &options(), recovery.finish()?, &mut SeededRng::new(next))?;
+    let tail = recovery.finish()?;
+    let note = tail.note();
+    let (log, mut appender) = Log::open(fs, &options(), tail, &mut SeededRng::new(next))?;
     appender.append(&[&payload(next)])?;
     log.close(appender)?;
-    Ok(records)
+    Ok((records, note))
 }
 
-/// Goal: a log of every version is read completely, and this build continues it. Method: the
-/// fixtures; after a record was appended, all of them are read once more, now from segments of two
-/// versions.
+/// Goal: a log of every version is read completely, with its note, and this build continues it.
+/// Method: the fixtures; after a record was appended, all of them are read once more, now from
+/// segments of two versions.
 #[test]
 fn every_version_is_read_and_continued() {
-    for version in VERSIONS {
+    for (version, note) in VERSIONS {
         let fs = fixture(version, |bytes| assert_eq!(bytes[8..12], version.to_le_bytes()));
         for count in [RECORDS, RECORDS + 1] {
-            let records = read_and_continue(&fs, count).unwrap();
+            let (records, found) = read_and_continue(&fs, count).unwrap();
             assert!(records.iter().eq(&(0..count).map(payload).collect::<Vec<_>>()), "version {version}");
+            assert_eq!(found, note, "version {version}");
         }
     }
 }
@@ -71,7 +77,7 @@ fn every_version_is_read_and_continued() {
 /// to match.
 #[test]
 fn later_version_is_refused_by_name() {
-    let newest = VERSIONS[VERSIONS.len() - 1];
+    let (newest, _) = VERSIONS[VERSIONS.len() - 1];
     let fs = fixture(newest, |bytes| {
         for copy in [0, 2048] {
             bytes[copy + 8..copy + 12].copy_from_slice(&(newest + 1).to_le_bytes());
@@ -88,8 +94,8 @@ fn later_version_is_refused_by_name() {
     assert!(parts.iter().all(|part| text.contains(part)), "{text}");
 }
 
-/// Goal: the fixture of the current version can be made again. Method: ignored; writes a log into
-/// the directory that `OUT` names.
+/// Writes the fixture of the current version into the folder that `OUT` names: see
+/// `tests/fixtures/README.md`.
 #[test]
 #[ignore = "writes a fixture"]
 fn write_fixture() {
@@ -99,6 +105,10 @@ fn write_fixture() {
     let (log, mut appender) =
         Log::open(&fs, &options(), recovery.finish().unwrap(), &mut SeededRng::new(1)).unwrap();
     for number in 0..RECORDS {
+        if number == RECORDS / 2 {
+            log.set_note(NOTE);
+            appender.note().unwrap();
+        }
         appender.append(&[&payload(number)]).unwrap();
     }
     log.close(appender).unwrap();

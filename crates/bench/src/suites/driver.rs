@@ -123,14 +123,19 @@ pub(crate) enum Order {
 
 /// The means of a suite to measure: progress, directory, recorder, random draws.
 pub(crate) struct Lab<'a> {
+    /// Where the user is told of progress and failures.
     pub progress: &'a dyn Progress,
+    /// Whether the run has to end early. Checked before each turn.
     pub stop: &'a Stop,
     /// The run's own directory, which is removed at its end.
     pub scratch: Scratch,
     /// The machine, as the run describes it.
     pub machine: Vec<(String, String)>,
+    /// The probes of the machine. A suite may append its own.
     pub probes: Vec<Probe>,
+    /// The measurements so far.
     pub recorder: Recorder,
+    /// The source of random orders, seeded by [`Setup::seed`].
     pub rng: SeededRng,
 }
 

@@ -224,7 +224,7 @@ fn every_command_explains_itself() {
             .filter(|it| *it != "cairn")
             .map_or(path.clone(), |it| it.replacen("cairn", "cairn bench", 1));
         if !help.starts_with("Example") || !examples.contains(&shown) {
-            wrong.push(format!("{path}: no examples after_help its options"));
+            wrong.push(format!("{path}: no examples after its options"));
         }
         let joined = examples.replace("\\\n", " ");
         let calls: Vec<Vec<String>> = joined.lines().flat_map(words_of).collect();

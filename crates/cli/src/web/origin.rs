@@ -49,8 +49,8 @@ mod tests {
     }
 
     /// Goal: requests of our pages and of programs are accepted; pages of other sites cannot
-    /// trigger work, but may link to own_header. Method: requests as browsers and programs send them, for
-    /// each kind of path.
+    /// trigger work, but may link to ours.
+    /// Method: requests as browsers and programs send them, for each kind of path.
     #[test]
     fn only_own_pages_may_change_anything() {
         let own_header = (PAGE_HEADER, "page");

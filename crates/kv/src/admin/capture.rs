@@ -26,7 +26,7 @@ use crate::memtable::Memtable;
 use crate::merge_operator::Operator;
 use crate::range_del::RangeTombstones;
 use crate::table::{TableOptions, TableWriter};
-use crate::version::{FileName, KeyspaceId, NewKeyspace, NewTable, VersionEdit};
+use crate::version::{FileName, KeyspaceEdit, KeyspaceId, NewKeyspace, NewTable, VersionEdit};
 
 /// The state of all keyspaces when `last_seqno` was the newest write.
 pub(super) struct Capture {
@@ -146,6 +146,8 @@ impl Inner {
             ensure!(file.name.number() < Some(next_file), "{} has a number of the future", file.name);
         }
         edit.next_file = Some(next_file);
+        // An empty keyspace changes nothing; a decoded edit does not have it either.
+        edit.keyspaces.retain(|_, change| *change != KeyspaceEdit::default());
         Ok(edit)
     }
 }

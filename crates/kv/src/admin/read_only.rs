@@ -70,13 +70,15 @@ impl ReadOnly {
             let before = self.next_file();
             match self.attempt(&tables, store_id, &readers) {
                 Ok(Some(db)) => return Ok(db),
-                Ok(None) => {}
+                // A compaction may install files whose numbers a flush beside it has already
+                // recorded, so an earlier attempt's error may not be damage either.
+                Ok(None) => last = None,
                 // The writer may cause any other error by replacing files during the attempt; these
                 // two do not depend on the files.
                 Err(error @ (Error::Invalid { .. } | Error::Unsupported { .. })) => return Err(error),
                 // The error is real damage if nothing has changed meanwhile.
                 Err(error) if before.is_none() || before == self.next_file() => last = Some(error),
-                Err(_) => {}
+                Err(_) => last = None,
             }
         }
         Err(last.unwrap_or_else(|| Error::Busy {

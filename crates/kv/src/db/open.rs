@@ -48,6 +48,7 @@ pub(crate) const DEFAULT_NAME: &str = "default";
 
 fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> Result<Db> {
     let options = &builder.options;
+    options.check()?;
     let files = OpenFiles::new(fs, options.open_files_max, options.read_only);
     let fs = files.reclaiming();
     let again = builder.clone();
@@ -72,7 +73,6 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
             Error::invalid(format!("cannot get random numbers from the system: {error}"))
         })?),
     };
-    options.check()?;
     default.check()?;
     let mut names = HashSet::new();
     for (name, options) in &named {

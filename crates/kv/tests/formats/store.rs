@@ -13,23 +13,25 @@ pub const STORE: &str = "/store";
 /// The pairs of each keyspace.
 pub type Contents = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
 
-/// Returns a builder of the store, with a clock that stands still.
-pub fn builder(fs: &Arc<dyn Fs>) -> Builder {
+/// Returns the name and the options of each keyspace, in the order of their creation.
+pub fn keyspaces() -> Vec<(String, KeyspaceOptions)> {
     let options = || KeyspaceOptions { block_bytes: 512, ..KeyspaceOptions::default() };
-    let clock = ManualClock::new(Duration::from_secs(1_700_000_000));
     let compressed = KeyspaceOptions { compression: vec![Compression::Lz4], ..options() };
     let large = KeyspaceOptions { blob_bytes_min: Some(64), ..options() };
     let counters = KeyspaceOptions { merge_operator: Some(Arc::new(AddU64)), ..options() };
     let sessions = KeyspaceOptions { ttl: Some(Duration::from_secs(3600)), ..options() };
-    Db::builder(STORE)
-        .fs(Arc::clone(fs))
-        .clock(Arc::new(clock))
-        .seed(1)
-        .background(Background::Inline)
-        .default_keyspace(compressed)
-        .keyspace("large", large)
-        .keyspace("counters", counters)
-        .keyspace("sessions", sessions)
+    let all = [("default", compressed), ("large", large), ("counters", counters), ("sessions", sessions)];
+    all.into_iter().map(|(name, options)| (name.to_owned(), options)).collect()
+}
+
+/// Returns a builder of the store, with a clock that stands still.
+pub fn builder(fs: &Arc<dyn Fs>) -> Builder {
+    let clock = ManualClock::new(Duration::from_secs(1_700_000_000));
+    let builder =
+        Db::builder(STORE).fs(Arc::clone(fs)).clock(Arc::new(clock)).seed(1).background(Background::Inline);
+    keyspaces().into_iter().fold(builder, |builder, (name, options)| {
+        if name == "default" { builder.default_keyspace(options) } else { builder.keyspace(name, options) }
+    })
 }
 
 fn value(number: u32, round: u32) -> String {

@@ -35,7 +35,7 @@ pub struct LevelTargets {
     pub base: usize,
     /// The bytes in level 0 that make a merge worthwhile.
     pub level_zero_bytes: u64,
-    /// LevelTargets from level 1 on: 0 above the base level, no limit for the last.
+    /// Targets from level 1 on: 0 above the base level, no limit for the last.
     bytes: Vec<u64>,
 }
 

@@ -204,7 +204,7 @@ impl ReadModel {
             let count = whole(blocks, &mut rng);
             let mut secs = (cpu.get_us + filters * cpu.filter_us) * 1e-6;
             secs += self.fetch_secs(config, count, queue, &mut rng);
-            self.get.add(secs, weight(reads.gets_per_sec));
+            note(&mut self.get, secs, weight(reads.gets_per_sec));
         }
         if reads.scans_per_sec <= 0.0 {
             return;
@@ -213,7 +213,7 @@ impl ReadModel {
             let count = whole(self.costs.scan_blocks, &mut rng);
             let mut secs = (cpu.get_us + reads.scan_entries as f64 * cpu.next_us) * 1e-6;
             secs += self.fetch_secs(config, count, queue, &mut rng);
-            self.scan.add(secs, weight(reads.scans_per_sec) * 8.0);
+            note(&mut self.scan, secs, weight(reads.scans_per_sec) * 8.0);
         }
     }
 
@@ -234,6 +234,13 @@ impl ReadModel {
             }
         }
         secs
+    }
+}
+
+/// Records reads of this latency, unless figures out of their range make it infinite.
+fn note(latencies: &mut Seconds, secs: f64, reads: f64) {
+    if secs.is_finite() {
+        latencies.add(secs, reads);
     }
 }
 

@@ -60,7 +60,7 @@ pub fn replay_shared(
     hits as f64 / accesses.max(1) as f64
 }
 
-/// A cache that admits every block that it is accesses for.
+/// A cache that admits every block that is accessed.
 trait BlockCache {
     /// Accesses a block, and returns whether it was a hit.
     fn access(&mut self, block: u64) -> bool;

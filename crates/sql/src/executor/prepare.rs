@@ -29,7 +29,7 @@ impl Executor {
         self.prepare_parsed(parsed, types)
     }
 
-    /// Like [`Session::prepare`], for a parsed statement.
+    /// Like [`Executor::prepare`], for a parsed statement.
     pub fn prepare_parsed(&mut self, parsed: Parsed<'_>, types: &[Option<ColumnType>]) -> Result<Statement> {
         let text = parsed.text.to_owned();
         let planned = match kind_of(&parsed.statement) {

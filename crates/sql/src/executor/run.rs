@@ -21,6 +21,7 @@ use crate::syntax::deep;
 
 /// The result of a statement, or the input that it waits for.
 #[derive(Debug)]
+#[must_use]
 pub(crate) enum Answer {
     Rows {
         source: Source,

@@ -1,7 +1,7 @@
 //! Arithmetic operators.
 
 use super::cast::{as_double, as_integer};
-use super::node::Operator;
+use super::operator::Operator;
 use super::time;
 use crate::datum::{Datum, DatumRef, pow10, quotient, rescale};
 use crate::error::{Error, Result};

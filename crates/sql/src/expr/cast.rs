@@ -3,9 +3,9 @@
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
-use super::Val;
 use super::functions::Kind;
 use super::functions::casts::{self, Context};
+use super::value::Val;
 use crate::datum::{Datum, DatumRef, items, pow10, rescale};
 use crate::error::{Error, Result};
 use crate::sqlstate::{

@@ -1,8 +1,8 @@
 //! Constructor functions: dates and times from their parts, time bins, and texts from the items of
 //! an array.
 
-use super::eval::Val;
 use super::time::{DAY, SECOND, add, overflow};
+use super::value::Val;
 use crate::datum::{Datum, DatumRef, Item, days_from_civil, days_in_month, nested_items};
 use crate::error::{Error, Result};
 use crate::sqlstate::{DATETIME_FIELD_OVERFLOW, INTERNAL_ERROR};

@@ -7,7 +7,7 @@ use cairn_table::schema::ColumnType;
 
 use super::compile::converted;
 use super::functions::{self, Body, Form, Input, Resolved};
-use super::node::Operator;
+use super::operator::Operator;
 use super::{Cells, Compiler, Env, NoContext, Node, Scope, Typed, Val};
 use crate::datum::Datum;
 use crate::error::Result;
@@ -59,6 +59,10 @@ impl Operation {
         let arguments = given.map(|((at, kind), to)| {
             // An untyped argument is a text, or NULL.
             if kind.is_none() && to.kind != Type::Text {
+                // The digits of the result depend on those of the argument, which are not known.
+                if to.kind == Type::Decimal && resolved.function.is_refined() {
+                    return None;
+                }
                 let operand = Box::new(Node::Param(at));
                 // A numeric keeps the digits that it is written with.
                 let mut open = to.clone();

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::{Comparison, Env, Node};
+use super::operator::Comparison;
+use super::{Env, Node};
 use crate::datum::{Datum, DatumRef, pow10};
 use crate::error::Result;
 

@@ -3,6 +3,7 @@
 use cairn_table::schema::ColumnType;
 
 use super::functions::Function;
+use super::operator::{Comparison, Operator};
 use crate::datum::Datum;
 use crate::syntax::deeper;
 
@@ -69,46 +70,6 @@ pub(crate) enum Node {
 
 /// The number of levels to descend without checking the stack.
 pub(super) const LEVELS: usize = 64;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-impl Comparison {
-    /// The equivalent comparison with its operands exchanged.
-    pub fn flipped(self) -> Self {
-        match self {
-            Comparison::Less => Comparison::Greater,
-            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-            Comparison::Greater => Comparison::Less,
-            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
-            same => same,
-        }
-    }
-}
-
-/// Binary operators that return a value, and NULL for NULL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operator {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Modulo,
-    Power,
-    BitAnd,
-    BitOr,
-    BitXor,
-    ShiftLeft,
-    ShiftRight,
-    Concat,
-}
 
 impl Node {
     /// Whether it is a constant, column or parameter, which needs no computation.

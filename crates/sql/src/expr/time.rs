@@ -1,6 +1,6 @@
 //! Dates, times and intervals.
 
-use super::node::Operator;
+use super::operator::Operator;
 use crate::datum::{Datum, DatumRef, civil_from_days, days_from_civil, days_in_month};
 use crate::error::{Error, Result};
 use crate::sqlstate::{DATETIME_FIELD_OVERFLOW, INVALID_PARAMETER_VALUE};

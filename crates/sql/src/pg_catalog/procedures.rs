@@ -21,6 +21,7 @@ struct Procedure {
     arguments: Vec<Kind>,
     /// The function of the table; `None` for those of the system catalogs.
     function: Option<&'static Function>,
+    volatility: Volatility,
     result: Kind,
     doc: &'static str,
 }
@@ -46,6 +47,7 @@ fn overloads(function: &'static Function) -> impl Iterator<Item = Procedure> {
             name,
             arguments: function.arguments.iter().copied().take(count).collect(),
             function: Some(function),
+            volatility: function.volatility,
             result: function.result,
             doc: function.doc,
         })
@@ -65,8 +67,15 @@ fn of_system(function: &'static functions::SystemFunction) -> Option<Procedure> 
         Shape::Texts => Kind::TextArray,
         Shape::Smalls | Shape::Bigs => Kind::AnyArray,
     };
-    let arguments = function.arguments?.to_vec();
-    Some(Procedure { name: function.name, arguments, function: None, result, doc: function.doc })
+    let volatility = if function.is_volatile() { Volatility::Volatile } else { Volatility::Stable };
+    Some(Procedure {
+        name: function.name,
+        arguments: function.arguments?.to_vec(),
+        function: None,
+        volatility,
+        result,
+        doc: function.doc,
+    })
 }
 
 /// The rows of `pg_proc`.
@@ -82,7 +91,7 @@ impl Procedure {
             Some(Body::Window) => "w",
             _ => "f",
         };
-        let volatility = match function.map_or(Volatility::Stable, |function| function.volatility) {
+        let volatility = match self.volatility {
             Volatility::Immutable => "i",
             Volatility::Stable => "s",
             Volatility::Volatile => "v",

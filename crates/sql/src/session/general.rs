@@ -1,8 +1,8 @@
 //! The seam between the general path and the rest of the crate.
 //!
 //! Statements that the direct path does not handle are planned and run by the general path. This is
-//! all that the rest asks of it, and all that it would take to run them by another engine. Nothing
-//! outside of `general/` names DataFusion.
+//! all that the rest asks of it, and the interface that another engine would implement. No code
+//! outside of `general/` uses DataFusion's crate; `batch` only recognizes the texts of its errors.
 
 use std::fmt;
 

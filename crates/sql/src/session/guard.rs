@@ -1,11 +1,13 @@
-//! A statement that continues while its rows are read.
+//! The session as the reader of a statement's rows sees it.
 
 use super::Session;
 use crate::error::{Error, Result};
 use crate::expr::Context;
 use crate::rows::{Source, Walk};
 
-/// Ends a statement when its rows have been read, or are no longer wanted.
+/// A statement whose rows are being read, which may continue meanwhile. Dropping the guard does not
+/// end it: the reader calls [`StatementGuard::end`] after the last row, after an error, and when its
+/// rows are no longer wanted.
 #[derive(Debug)]
 pub(crate) struct StatementGuard<'c> {
     session: &'c mut Session,

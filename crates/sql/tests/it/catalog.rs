@@ -186,6 +186,8 @@ fn functions_are_listed() {
     let sql = |name: &str| format!("select {described} from pg_proc where proname = '{name}' order by 2");
     assert_eq!(ask(&mut c, &sql("lpad")), ["text|text, integer|f|i|t", "text|text, integer, text|f|i|t"]);
     assert_eq!(ask(&mut c, &sql("nextval")), ["bigint|text|f|v|t"]);
+    let set_config = "select provolatile from pg_proc where proname = 'set_config'";
+    assert_eq!(ask(&mut c, set_config), ["v"]);
     assert_eq!(ask(&mut c, &sql("row_number")), ["bigint||w|i|f"]);
     assert_eq!(ask(&mut c, &sql("concat")), ["text|VARIADIC \"any\"|f|i|f"]);
     assert_eq!(ask(&mut c, &sql("coalesce")), Vec::<String>::new());

@@ -53,7 +53,8 @@ fn code() -> Vec<(String, String, String)> {
     sources(&root, &mut files);
     let read = |path: &PathBuf| {
         let within = path.strip_prefix(&root).unwrap().to_string_lossy().replace('\\', "/");
-        if within == "lib.rs" || within.contains("tests") || within == PAGE_TEST {
+        let is_tests = within.split('/').any(|part| matches!(part, "tests" | "tests.rs"));
+        if within == "lib.rs" || is_tests || within == PAGE_TEST {
             return None;
         }
         let module = within.split('/').next().unwrap().trim_end_matches(".rs").to_owned();

@@ -123,9 +123,9 @@ const LAYOUT: u8 = 1;
 const WITH_IDENTITY: u8 = 2;
 const _: () = assert!(LAYOUT < WITH_IDENTITY);
 
-/// The layouts that this build reads.
-pub(super) const TABLE_LAYOUTS: [u8; 2] = [LAYOUT, WITH_IDENTITY];
-pub(super) const VIEW_LAYOUTS: [u8; 1] = [LAYOUT];
+/// The last layouts that this build knows.
+pub(super) const TABLE_LAYOUT_LAST: u8 = WITH_IDENTITY;
+pub(super) const VIEW_LAYOUT_LAST: u8 = LAYOUT;
 
 const TYPES: [Type; 14] = [
     Type::Boolean,

@@ -111,16 +111,16 @@ impl Catalog {
         loaded.is_some()
     }
 
-    /// Returns the layout of a record if this build does not know it. Statistics of another layout
-    /// are ignored.
-    pub(crate) fn unknown_layout(key: &[u8], bytes: &[u8]) -> Option<u8> {
+    /// Returns the layout of a record if it is later than all that this build knows. Statistics of
+    /// another layout are ignored.
+    pub(crate) fn later_layout(key: &[u8], bytes: &[u8]) -> Option<u8> {
         let (&kind, &layout) = (key.first()?, bytes.first()?);
-        let is_known = match kind {
-            TABLE => bytes::TABLE_LAYOUTS.contains(&layout),
-            VIEW => bytes::VIEW_LAYOUTS.contains(&layout),
-            _ => true,
+        let last = match kind {
+            TABLE => bytes::TABLE_LAYOUT_LAST,
+            VIEW => bytes::VIEW_LAYOUT_LAST,
+            _ => return None,
         };
-        (!is_known).then_some(layout)
+        (layout > last).then_some(layout)
     }
 
     fn has_statistics(&self, id: u32, bytes: &[u8]) -> bool {

@@ -11,7 +11,6 @@
 use std::collections::VecDeque;
 
 use cairn_pool::Lsn;
-use cairn_vfs::ensure;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
 use super::key::Key;
@@ -118,7 +117,7 @@ impl CommitQueue {
         }
         let last = queues.pending.back().map(|last| last.lsn);
         let (lsn, ended, writer) = append()?;
-        ensure!(
+        debug_assert!(
             last.is_none_or(|last| last < lsn),
             "a commit at {lsn} is queued after one at {last:?}, expected the order of the log"
         );

@@ -152,7 +152,8 @@ impl<'p> Change<'p> {
             let number = page.guard.id().page();
             let was_sound = cfg!(debug_assertions) && Node(&*page.guard).is_sound();
             let payload = page.guard.payload_mut(lsn);
-            let is_written = Op::decode(&page.ops).is_some_and(|(op, _)| matches!(op, Op::Image { .. }));
+            let is_written = cfg!(debug_assertions)
+                && Op::decode(&page.ops).is_some_and(|(op, _)| matches!(op, Op::Image { .. }));
             let mut rest = &page.ops[..];
             while let Some((op, left)) = Op::decode(rest) {
                 op.apply(payload).map_err(|_| Error::Corruption {

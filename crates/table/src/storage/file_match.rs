@@ -147,7 +147,7 @@ fn check_absent(
     let what = match (file, len) {
         (None, _) => "the file does not exist, but other files of its database do",
         (Some(_), 0) => "the file is empty, but other files of its database exist",
-        _ => "it is not the identity page of a database",
+        _ => "it is not the first page of a database",
     };
     Err(mismatch(path, path, what))
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! These blocks are never read or written. Work that frees space
-//! ([`Reclaiming`](super::giving::Reclaiming)) and finds the disk full frees the blocks and continues. From
+//! ([`Reclaiming`](super::Reclaiming)) and finds the disk full frees the blocks and continues. From
 //! then on the database is *short*: inserts fail until the blocks are allocated again, which each
 //! insert tries. This way, the space that one deletion frees is not used by others before there is
 //! enough for the next deletion.

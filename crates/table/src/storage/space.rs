@@ -192,25 +192,24 @@ impl Space {
     pub(crate) fn update_identity(&self, change: impl FnOnce(&mut FileIdentity)) -> Result<()> {
         let mut state = lock(&self.identity);
         let before = state.identity;
-        change(&mut state.identity);
+        let mut next = before;
+        change(&mut next);
         ensure!(
-            state.identity.checkpoint >= before.checkpoint,
-            "page 0 goes back in the log, from {before:?} to {:?}",
-            state.identity
+            next.checkpoint >= before.checkpoint,
+            "page 0 goes back in the log, from {before:?} to {next:?}"
         );
         debug_assert!(
-            state.identity.reached >= before.reached,
-            "page 0 knows less of the log, from {before:?} to {:?}",
-            state.identity
+            next.reached >= before.reached,
+            "page 0 knows less of the log, from {before:?} to {next:?}"
         );
         ensure!(
-            state.identity.database == before.database && state.identity.log == before.log,
-            "the identity of the database changes from {before:?} to {:?}",
-            state.identity
+            next.database == before.database && next.log == before.log,
+            "the identity of the database changes from {before:?} to {next:?}"
         );
-        if state.is_durable && state.identity == before {
+        if state.is_durable && next == before {
             return Ok(());
         }
+        state.identity = next;
         state.is_durable = false;
         let mut page = self.file.write(0)?;
         state.identity.encode(page.payload_mut(Lsn::NONE)).map_err(|_| self.damaged(0, "it is too short"))?;

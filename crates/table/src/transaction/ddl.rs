@@ -411,9 +411,10 @@ impl Transaction {
         (0..count)
             .map(|_| {
                 let tree = Tree::create(&space)?;
-                ensure!(
-                    tree.root() > ROOT && !self.made.contains(&tree.root()),
-                    "a tree is created on page {}, which is in use",
+                ensure!(tree.root() > ROOT, "a tree is created on page {}, which is in use", tree.root());
+                debug_assert!(
+                    !self.made.contains(&tree.root()),
+                    "two trees are created on page {}",
                     tree.root()
                 );
                 self.made.push(tree.root());
@@ -429,7 +430,7 @@ impl Transaction {
     /// by a rollback to a savepoint.
     fn drop_tree(&mut self, root: u32) -> Result<()> {
         ensure!(root != ROOT, "the catalog is dropped as a tree");
-        ensure!(!self.dropped.contains(&root), "the tree with root {root} is dropped twice");
+        debug_assert!(!self.dropped.contains(&root), "the tree with root {root} is dropped twice");
         debug_assert!(self.has_schema_lock, "a tree is dropped while others may use it");
         self.register_writer()?;
         self.dropped.push(root);
@@ -443,6 +444,11 @@ impl Transaction {
         put: Vec<CatalogRecord>,
         removed: Vec<[u8; 5]>,
     ) -> Result<()> {
+        ensure!(
+            self.has_schema_lock,
+            "transaction {} changes the schema, which others may be using",
+            self.id()
+        );
         let tree = Tree::open(self.view.db.store.space(), ROOT);
         let put = put.into_iter().map(|(key, bytes)| (key, Some(bytes)));
         for (key, bytes) in put.chain(removed.into_iter().map(|key| (key, None))) {
@@ -455,11 +461,6 @@ impl Transaction {
                 self.note_old_chain(&before);
             }
         }
-        ensure!(
-            self.has_schema_lock,
-            "transaction {} changes the schema, which others may be using",
-            self.id()
-        );
         let old = self.use_catalog(Arc::new(catalog));
         self.catalogs.push(old);
         Ok(())

@@ -159,7 +159,8 @@ fn non_durable_commit_is_lost_as_a_whole() {
     assert_eq!((found.first(), found.last()), (Some(&false), Some(&true)));
 }
 
-/// The number of long rows in [`commits_that_fail`]: they take more pages than there are frames.
+/// The number of long rows in [`failed_commit_is_not_visible`]: they take more pages than there are
+/// frames.
 const LONG_ROWS: i32 = 6;
 
 fn make_long(db: &Database, table: &Arc<Table>, letter: &str) -> Result<cairn_table::Transaction> {

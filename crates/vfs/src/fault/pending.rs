@@ -63,8 +63,8 @@ impl FileState {
     }
 
     pub(super) fn write(&mut self, sequence: u64, offset: u64, bytes: Arc<[u8]>) {
-        let grows = offset + bytes.len() as u64 > self.live.len();
         debug_assert!(offset.checked_add(bytes.len() as u64).is_some());
+        let grows = offset + bytes.len() as u64 > self.live.len();
         self.live.write(&bytes, offset);
         self.pending.push(PendingData { sequence, change: DataChange::Write { offset, bytes, grows } });
         self.check();

@@ -48,10 +48,14 @@ impl<B: Buckets> Histogram<B> {
         Histogram { weights: vec![0.0; B::bucket_of(max) + 1], ..Histogram::default() }
     }
 
-    /// Adds `weight` observations of `value`. A negative weight takes some away again, which
-    /// corrects samples (SHARDS).
+    /// Adds `weight` observations of `value`, both finite. A negative weight takes some away again,
+    /// which corrects samples (SHARDS).
     #[inline]
     pub fn add(&mut self, value: B::Value, weight: f64) {
+        debug_assert!(
+            B::number(value).is_finite() && weight.is_finite(),
+            "found {weight} observations of {value:?}, expected finite numbers"
+        );
         let bucket = B::bucket_of(value);
         if bucket >= self.weights.len() {
             self.weights.resize(bucket + 1, 0.0);

@@ -52,9 +52,13 @@ pub fn run_with(
 
 /// The planned work of a run.
 pub(super) struct Planned {
+    /// The suite's name in stored runs.
     pub suite: &'static str,
+    /// The groups of turns, in order.
     pub groups: Vec<KvGroup>,
+    /// The data, in a sentence: [`Description::data`].
     pub data: String,
+    /// The settings that influence results: [`Description::settings`].
     pub settings: BTreeMap<String, String>,
 }
 

@@ -401,7 +401,7 @@ fn runs_end_early() {
     assert!(!notes.0.borrow().iter().any(|note| note.contains("kept")), "there is nothing: {notes:?}");
 }
 
-/// Goal: invalid options are refused by name.
+/// Goal: invalid options and unknown peers are refused by name.
 #[test]
 fn options_are_checked() {
     for (wrong, word) in [
@@ -416,5 +416,8 @@ fn options_are_checked() {
         let error = wrong.check().unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
     }
+    let unknown = Options { peers: vec!["foyer".to_owned()], ..tiny() };
+    let error = run(&unknown, installed(), &Silent, &Stop::default()).unwrap_err().to_string();
+    assert!(error.contains("peer \"foyer\": expected "), "{error}");
     assert!(tables::check_platform("../x").is_err() && tables::check_platform("linux").is_ok());
 }

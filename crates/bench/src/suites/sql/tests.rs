@@ -84,7 +84,7 @@ fn every_case_measures() {
 }
 
 /// Goal: the filter selects by name, but not for dashboards; names follow from stored cases;
-/// invalid options are refused.
+/// invalid options and unknown engines are refused.
 #[test]
 fn plans_and_options() {
     let scratch = Scratch::temporary("sqlsuite").unwrap();
@@ -113,6 +113,9 @@ fn plans_and_options() {
         assert!(options.check().is_err(), "{options:?}");
     }
     assert!(Options::default().check().is_ok());
+    let unknown = Options { peers: vec!["oracle".to_owned()], ..options(&scratch) };
+    let error = run(&unknown, installed(), &Silent, &Stop::default()).unwrap_err().to_string();
+    assert!(error.contains("engine \"oracle\": expected "), "{error}");
 }
 
 /// An engine that gives wrong answers.

@@ -53,6 +53,32 @@ fn missing_parents() {
     assert_eq!(Backups::open_in(&after_power_loss(), "/e/f/backups").unwrap().list().unwrap(), [made]);
 }
 
+/// Goal: keyspaces without any file are backed up, and restored empty.
+/// Method: a new store; then only its second keyspace has entries; then these are deleted.
+#[test]
+fn empty_keyspaces_are_backed_up() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = open(&fs);
+    let named = db.create_keyspace("named", small()).unwrap();
+    let backups = open_backups(&fs);
+    backups.create(&db).unwrap();
+    assert!(restored(&fs, &backups, None).is_empty());
+
+    fill(&named, 0..10, 1);
+    named.flush().unwrap();
+    backups.create(&db).unwrap();
+    backups.restore(None, "/filled").unwrap();
+    let filled = Db::builder("/filled").fs(Arc::clone(&fs)).default_keyspace(small()).open().unwrap();
+    assert!(pairs(&filled).is_empty());
+    assert_eq!(pairs(&filled.keyspace("named").unwrap()), expected(0..10, 1));
+
+    named.delete_range(key(0), key(10)).unwrap();
+    named.compact_range(..).unwrap();
+    backups.create(&db).unwrap();
+    assert!(backups.verify().unwrap().is_empty());
+    assert_eq!(backups.list().unwrap().len(), 3);
+}
+
 /// Goal: each backup restores the state of the store at its time; unchanged files are copied once;
 /// purging removes old backups and the files that only they had.
 /// Method: three backups of a store that grows, then purge, restore each, and look at files and

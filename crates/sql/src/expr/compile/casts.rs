@@ -7,7 +7,7 @@ use sqlparser::ast::{self, CaseWhen, Expr};
 use super::constant::fold;
 use super::{Compiler, Failure, Result, Typed, converted};
 use crate::datum::{Datum, parse_decimal};
-use crate::expr::operators::common;
+use crate::expr::operator_types::common;
 use crate::expr::{Comparison, Node};
 use crate::syntax::column_type;
 

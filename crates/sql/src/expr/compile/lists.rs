@@ -12,7 +12,7 @@ use super::{Compiler, Failure, Result, Typed};
 use crate::datum::{Datum, items};
 use crate::expr::Node;
 use crate::expr::literal::parameter;
-use crate::expr::operators::{common, undefined};
+use crate::expr::operator_types::{common, undefined};
 use crate::syntax::build::{null, string, text, with_type};
 use crate::syntax::column_type;
 

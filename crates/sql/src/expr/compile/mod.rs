@@ -15,7 +15,7 @@ use sqlparser::ast::{self, BinaryOperator, Expr, TrimWhereField, UnaryOperator, 
 
 use crate::expr::cast::rank;
 use crate::expr::literal::{literal, parameter};
-use crate::expr::node::Operator;
+use crate::expr::operator::Operator;
 use crate::expr::{Comparison, Node, Scope, functions, is_assignable};
 use constant::fold;
 

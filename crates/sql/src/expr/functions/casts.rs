@@ -4,8 +4,8 @@
 //! Not listed, as in PostgreSQL: each type is read from a text by an explicit cast, and written to
 //! a text by an assignment.
 
-use super::Example;
-use super::Kind::{
+use super::example::Example;
+use super::kind::Kind::{
     self, BigInt, Boolean, Date, Double, Integer, Interval, Numeric, Real, SmallInt, Text, Time, Timestamp,
     TimestampTz,
 };

@@ -7,7 +7,7 @@ use super::{Body, Call, Function, function};
 use crate::datum::{Datum, DatumRef};
 use crate::expr::Val;
 use crate::expr::logic;
-use crate::expr::node::Operator;
+use crate::expr::operator::Operator;
 
 /// A function that the compiler turns into a node of its own, or into other calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::Kind::Double;
 use super::{Body, Form, Function, function, of_double};
 use crate::datum::Datum;
 use crate::expr::analytic;
-use crate::expr::node::Operator;
+use crate::expr::operator::Operator;
 
 pub(super) static ROWS: &[Function] = &[
     of_double("acos", analytic::acos)

@@ -9,6 +9,7 @@ mod bytes;
 pub(crate) mod casts;
 mod conditional;
 mod datetime;
+mod example;
 mod formatting;
 mod internal;
 mod kernels;
@@ -40,7 +41,7 @@ use cairn_vfs::sync::OnceLock;
 use resolve::Candidate as _;
 
 use super::cast::as_double;
-use super::eval::{Context, Val};
+use super::value::{Context, Val};
 use crate::datum::{Datum, DatumRef};
 use crate::error::{Error, Result};
 use crate::sqlstate::{INTERNAL_ERROR, PROGRAM_LIMIT_EXCEEDED};
@@ -48,15 +49,13 @@ use crate::sqlstate::{INTERNAL_ERROR, PROGRAM_LIMIT_EXCEEDED};
 pub(crate) use bytes::encoded;
 pub(crate) use conditional::Form;
 pub(crate) use datetime::{CURRENT_DATE, EXTRACT};
+pub(crate) use example::Example;
 pub(crate) use internal::{TIMESTAMPTZ_TEXT, regular_match};
 pub(crate) use kernels::Input;
 pub(crate) use kind::Kind;
 
 /// The longest text that a function may produce, in bytes.
 const MAX_TEXT_BYTES: usize = 64 << 20;
-
-/// An expression, and its value in PostgreSQL as text, or the code of its error.
-pub(crate) type Example = (&'static str, &'static str);
 
 /// A row of the table: a function for arguments of certain types.
 pub(crate) struct Function {
@@ -334,6 +333,12 @@ impl Function {
     /// Returns the type of the result for arguments of these types.
     pub fn result_type(&self, arguments: &[ColumnType]) -> ColumnType {
         self.refine.map_or_else(|| self.result.column_type(), |refine| refine(arguments))
+    }
+
+    /// Whether the result type depends on more of the arguments than their types' names, such as
+    /// the scale of a numeric.
+    pub fn is_refined(&self) -> bool {
+        self.refine.is_some()
     }
 
     pub fn is_volatile(&self) -> bool {

@@ -8,7 +8,7 @@ use super::{Call, Form, Function, function};
 use crate::datum::{Datum, DatumRef, pow10, rescale};
 use crate::error::{Error, Result};
 use crate::expr::cast::as_double;
-use crate::expr::node::Operator;
+use crate::expr::operator::Operator;
 use crate::expr::{analytic, arithmetic};
 use crate::sqlstate::{INVALID_ARGUMENT_FOR_WIDTH_BUCKET, NUMERIC_VALUE_OUT_OF_RANGE};
 

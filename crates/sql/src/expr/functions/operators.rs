@@ -1,14 +1,15 @@
-//! The operators. Those on dates, times and intervals are resolved from these rows; those on
-//! numbers, texts and bytes compute in the common type of their operands, which has to be listed
-//! here.
+//! The operators. A binary operator on two numbers computes in their common type (`^` always in
+//! double precision), which has to be listed here; one on a date, time or interval is resolved from
+//! these rows. For shifts, `||`, comparisons, matches of texts and prefix operators, the compiler
+//! has the types, and the rows only list them.
 
-use super::Example;
-use super::Kind::{
+use super::example::Example;
+use super::kind::Kind::{
     self, AnyArray, BigInt, Boolean, Bytea, Date, Double, Integer, Interval, Numeric, Real, Record, SmallInt,
     Text, Time, Timestamp, TimestampTz, Uuid,
 };
 use super::resolve::{self, Candidate};
-use crate::expr::node::Operator;
+use crate::expr::operator::Operator;
 
 /// A row of the table: an operator on operands of certain types.
 #[derive(Debug)]
@@ -91,7 +92,7 @@ pub(crate) fn all() -> impl Iterator<Item = Signature> {
 /// Returns the operator for operands of these types; `None` if there is none.
 pub(crate) fn find(operator: Operator, left: Kind, right: Kind) -> Option<Signature> {
     let candidates = OPERATORS.iter().filter(|row| row.operator == Some(operator));
-    resolve::best(candidates.flat_map(OperatorRow::signatures), &[Some(left), Some(right)])
+    resolve::only(candidates.flat_map(OperatorRow::signatures), &[left, right])
 }
 
 /// Whether an operator computes in this type.
@@ -273,8 +274,10 @@ pub(crate) static OPERATORS: &[OperatorRow] = {
             "Time between, in days and hours.",
             &[("timestamptz '2001-09-29 03:00+00' - timestamptz '2001-09-28 02:00+00'", "1 day 01:00:00")],
         ),
-        pair("+", Time, Interval, Time, Add)
-            .doc("Later, within the day.", &[("time '23:30' + interval '1 hour'", "00:30:00")]),
+        pair("+", Time, Interval, Time, Add).doc(
+            "Later, within the day.",
+            &[("time '23:30' + interval '1 hour'", "00:30:00"), ("time '01:00' + time '02:00'", "42883")],
+        ),
         pair("+", Interval, Time, Time, Add)
             .doc("Later, within the day.", &[("interval '3 hours' + time '01:00'", "04:00:00")]),
         pair("-", Time, Interval, Time, Subtract)

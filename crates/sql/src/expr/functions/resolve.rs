@@ -17,20 +17,37 @@ pub(super) trait Candidate: Copy {
 /// If several candidates fit arguments with types equally well, which PostgreSQL refuses, the first
 /// is chosen.
 pub(super) fn best<C: Candidate>(candidates: impl Iterator<Item = C>, given: &[Option<Kind>]) -> Option<C> {
+    let fitting = narrowed(candidates, given);
+    if fitting.len() > 1 && given.contains(&None) {
+        return by_category(&fitting, given).or_else(|| as_the_others(&fitting, given));
+    }
+    fitting.first().copied()
+}
+
+/// Returns the best of several candidates for arguments of these types; `None` if no candidate
+/// fits, or if several fit equally well.
+pub(super) fn only<C: Candidate>(candidates: impl Iterator<Item = C>, given: &[Kind]) -> Option<C> {
+    let given: Vec<Option<Kind>> = given.iter().copied().map(Some).collect();
+    match *narrowed(candidates, &given) {
+        [only] => Some(only),
+        _ => None,
+    }
+}
+
+/// Returns the candidates that fit these arguments best by the types that are known: first by the
+/// number of arguments of exactly the candidate's type, then by those of preferred types.
+fn narrowed<C: Candidate>(candidates: impl Iterator<Item = C>, given: &[Option<Kind>]) -> Vec<C> {
     let mut fitting: Vec<C> = candidates.filter(|candidate| fits(*candidate, given)).collect();
     let is_exact = |candidate: C| count(candidate, given, false) == given.len();
     if let Some(exact) = fitting.iter().copied().find(|candidate| is_exact(*candidate)) {
-        return Some(exact);
+        return vec![exact];
     }
     for with_preferred in [false, true] {
         if fitting.len() > 1 {
             keep_most(&mut fitting, |candidate| count(candidate, given, with_preferred));
         }
     }
-    if fitting.len() > 1 && given.contains(&None) {
-        return by_category(&fitting, given).or_else(|| as_the_others(&fitting, given));
-    }
-    fitting.first().copied()
+    fitting
 }
 
 /// Whether each argument has the type of the candidate, or is cast to it implicitly.

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use cairn_vfs::MemFs;
-use datafusion::sql::sqlparser::ast::{SelectItem, SetExpr, Statement};
+use sqlparser::ast::{SelectItem, SetExpr, Statement};
 
 use super::casts::{self, CASTS};
 use super::operators::OPERATORS;

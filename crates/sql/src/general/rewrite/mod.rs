@@ -215,7 +215,7 @@ impl Rewriter<'_> {
         match expr {
             Expr::Function(called) => {
                 if let Some(arguments) = crate::expr::positional(called)? {
-                    *expr = crate::syntax::build::call("make_interval", arguments);
+                    *expr = crate::syntax::build::call(&last_name(&called.name), arguments);
                 }
                 functions::called(expr)
             }

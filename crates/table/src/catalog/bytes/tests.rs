@@ -47,3 +47,16 @@ fn damaged_records_are_refused() {
     swapped[0] = 1;
     assert_eq!(get_table(&swapped), None);
 }
+
+/// Goal: a layout after all known ones is reported as later; any other unknown layout counts as
+/// damage, and statistics of any layout may be ignored. Method: layouts of each kind of record.
+#[test]
+fn later_layouts_are_told_from_damage() {
+    use crate::catalog::{Catalog, STATISTICS, TABLE, VIEW};
+
+    let later = |kind: u8, layout: u8| Catalog::later_layout(&[kind, 0, 0, 0, 7], &[layout]);
+    assert_eq!([0, 1, 2, 3, 255].map(|layout| later(TABLE, layout)), [None, None, None, Some(3), Some(255)]);
+    assert_eq!([0, 1, 2].map(|layout| later(VIEW, layout)), [None, None, Some(2)]);
+    assert_eq!(later(STATISTICS, 255), None);
+    assert_eq!(Catalog::later_layout(&[TABLE, 0, 0, 0, 7], &[]), None);
+}

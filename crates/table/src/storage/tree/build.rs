@@ -46,7 +46,7 @@ pub(crate) struct Builder {
     threads: usize,
     /// Whether to use another thread: there are CPUs for it, and enough records.
     in_background: bool,
-    /// RecoveryWork nodes of the levels above the leaves, which are level 0.
+    /// Unfinished nodes of the levels above the leaves, which are level 0.
     levels: BTreeMap<usize, Level>,
 }
 

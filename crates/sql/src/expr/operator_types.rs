@@ -5,7 +5,7 @@ use cairn_table::schema::ColumnType;
 
 use super::cast::rank;
 use super::functions::{Kind, operators};
-use super::node::Operator;
+use super::operator::Operator;
 use super::{Compiler, Failure, Node, Typed};
 use crate::error::Error;
 use crate::sqlstate::UNDEFINED_FUNCTION;
