@@ -6,7 +6,7 @@ use cairn_table::schema::ColumnType;
 use proptest::prelude::*;
 
 use super::*;
-use crate::datum::Datum;
+use crate::datum::{Datum, DatumRef};
 use crate::{Error, Result};
 
 type Row = Vec<Option<String>>;
@@ -438,5 +438,35 @@ fn binary_dates_and_moments_have_ends() {
         for micros in [ends[0] - 1, ends[1] + 1, i64::MIN, i64::MAX] {
             assert_eq!(of(micros), "22008", "{micros}");
         }
+    }
+}
+
+/// Numerics in binary format: digits of base 10,000 from the highest that is not zero to the lowest
+/// that is not zero, with the weight of the first. The bytes are those that PostgreSQL 15 writes.
+#[test]
+fn binary_numerics() {
+    let written = |unscaled: i128, scale: u8| {
+        let mut bytes = Vec::new();
+        binary::put(DatumRef::Decimal { unscaled, scale }, &mut bytes);
+        bytes.chunks(2).skip(2).map(|word| i16::from_be_bytes([word[0], word[1]])).collect::<Vec<_>>()
+    };
+    for (unscaled, scale, words) in [
+        (0, 0, vec![0, 0, 0, 0]),
+        (0, 4, vec![0, 0, 0, 4]),
+        (10_000, 0, vec![1, 1, 0, 0, 1]),
+        (100_000_000, 0, vec![1, 2, 0, 0, 1]),
+        (10_000, 4, vec![1, 0, 0, 4, 1]),
+        (1, 4, vec![1, -1, 0, 4, 1]),
+        (1, 8, vec![1, -2, 0, 8, 1]),
+        (100_000_001, 4, vec![3, 1, 0, 4, 1, 0, 1]),
+        (-12_345, 2, vec![2, 0, 0x4000, 2, 123, 4500]),
+        (10_000_000_000, 8, vec![1, 0, 0, 8, 100]),
+    ] {
+        assert_eq!(written(unscaled, scale), words, "{unscaled} with scale {scale}");
+        let mut bytes = Vec::new();
+        binary::put(DatumRef::Decimal { unscaled, scale }, &mut bytes);
+        let kind = ColumnType::decimal(38, scale);
+        let read = binary::get(&bytes[4..], &kind).unwrap();
+        assert_eq!(read.borrow(), DatumRef::Decimal { unscaled, scale });
     }
 }

@@ -35,7 +35,7 @@ pub(crate) use functions::{Function, Input, Kind, encoded, names_for_general_pat
 pub(crate) use logic::{compare, values_of};
 pub(crate) use node::Node;
 pub(crate) use operator::{Comparison, Operator};
-pub(crate) use operator_types::undefined_operator;
+pub(crate) use operator_types::{no_operator, undefined_operator};
 pub(crate) use regular::{first_match, similar, split};
 pub(crate) use scope::Scope;
 pub(crate) use time::extract;

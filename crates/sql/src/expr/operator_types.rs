@@ -48,17 +48,19 @@ pub(super) fn common(a: &ColumnType, b: &ColumnType) -> Option<ColumnType> {
 /// Returns the error for an operator that two types do not have; `None` if both convert to a common
 /// type.
 pub(crate) fn undefined_operator(symbol: &str, left: &ColumnType, right: &ColumnType) -> Option<Error> {
-    match (common(left, right), undefined(symbol, left, right)) {
-        (None, Failure::Error(error)) => Some(error),
-        _ => None,
-    }
+    common(left, right).is_none().then(|| no_operator(symbol, left, right))
 }
 
-pub(super) fn undefined(symbol: &str, left: &ColumnType, right: &ColumnType) -> Failure {
+/// Returns the error for an operator that does not exist for two types.
+pub(crate) fn no_operator(symbol: &str, left: &ColumnType, right: &ColumnType) -> Error {
     let what = format!("operator does not exist: {} {symbol} {}", name_of(left), name_of(right));
     let hint =
         "No operator matches the given name and argument types. You might need to add explicit type casts.";
-    Error::new(UNDEFINED_FUNCTION, what).with_hint(hint).into()
+    Error::new(UNDEFINED_FUNCTION, what).with_hint(hint)
+}
+
+pub(super) fn undefined(symbol: &str, left: &ColumnType, right: &ColumnType) -> Failure {
+    no_operator(symbol, left, right).into()
 }
 
 impl Compiler<'_> {

@@ -358,3 +358,28 @@ fn orders_by_names_of_results() {
     }
     assert_eq!(ask(&mut c, "select id as name, name as id from t order by name desc"), ["2|a", "1|B"]);
 }
+
+/// Goal: an UPDATE on the general path leaves the columns that it does not set as they are.
+/// Method: numerics of several scales beside a column that is set from a subquery.
+#[test]
+fn updates_leave_other_columns() {
+    let mut c = database().connect();
+    run(
+        &mut c,
+        "create table t (id int primary key, a numeric(10,2), b numeric(12,5), c numeric, d real, e text, f int)",
+    );
+    run(
+        &mut c,
+        "insert into t select g, g + 0.25, g / 8.0, g * 1.125, g / 4.0, 'e' || g, g from generate_series(1, 8) as s(g)",
+    );
+    let others = "select id, a, b, c, d, e from t order by id";
+    let before = ask(&mut c, others);
+    assert_eq!(run(&mut c, "update t set f = (select count(*) from t u where u.a < t.a)"), 8);
+    assert_eq!(ask(&mut c, others), before);
+    assert_eq!(ask(&mut c, "select sum(f) from t"), ["28"]);
+    let joined =
+        "update t set f = s.n from (select a, count(*) over (order by a) as n from t) s where s.a = t.a";
+    assert_eq!(run(&mut c, joined), 8);
+    assert_eq!(ask(&mut c, others), before);
+    assert_eq!(ask(&mut c, "select sum(f) from t"), ["36"]);
+}

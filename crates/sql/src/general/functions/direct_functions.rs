@@ -24,7 +24,7 @@ use sqlparser::ast::BinaryOperator;
 use crate::batch::{BatchReader, Columns, data_type, field, kind_of};
 use crate::datum::{Datum, rescale};
 use crate::error::Error;
-use crate::expr::{Input, Operation, Operator, scale_of_pattern, undefined_operator};
+use crate::expr::{Input, Operation, Operator, no_operator, scale_of_pattern, undefined_operator};
 use crate::general::errors::external;
 use crate::general::functions::{RowFunction, text_of};
 use crate::general::markers::{MOMENT, SPAN, TIME, VARCHAR};
@@ -346,7 +346,11 @@ impl ExprPlanner for Times {
             return Ok(PlannerResult::Original(expr));
         }
         let Some(operation) = Operation::operator(operator, &left, &right) else {
-            return Ok(PlannerResult::Original(expr));
+            // DataFusion would convert the operands until it finds an operator.
+            return match is_time(&left) && is_time(&right) {
+                true => Err(external(no_operator(&expr.op.to_string(), &left, &right))),
+                false => Ok(PlannerResult::Original(expr)),
+            };
         };
         let name = format!("cairn({left} {symbol} {right})");
         let function = direct_function(&name, Kind::Operation(operation, vec![left, right]));
