@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 
 from documented import documented
 from partitions import Partitions as Gen
-from sides import Side, compare
+from sides import Side, compare, only_floats_differ
 from tables import Table
 from trees import simpler
 from values import Draw
@@ -91,6 +91,9 @@ class Compare:
             for table in tables:
                 # As a general query and as what the direct path reads, by way of any index.
                 kind, pg, mine = self.both(f"select * from {table.name}")
+                # A stored floating-point number may have other last digits; a stored numeric may not.
+                if kind == "format" and only_floats_differ(pg, mine):
+                    continue
                 if kind and kind not in ("type", "names"):
                     return f"behind it {kind}", pg, mine
             return None, pg, mine

@@ -167,3 +167,9 @@ def compare(pg, mine, ordered):
     if pg[2] != mine[2]:
         return "names"
     return None
+
+
+def only_floats_differ(pg, mine):
+    """Whether two answers, sorted, differ in nothing but cells of floating-point columns."""
+    plain = lambda answer: sorted(str([v for v, k in zip(row, pg[3]) if k not in (700, 701)]) for row in answer[4])
+    return plain(pg) == plain(mine)

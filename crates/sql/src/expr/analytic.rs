@@ -5,6 +5,7 @@
 //! degrees. Errors: 22003 for numbers outside the domain, and for results that are too large or too
 //! small.
 
+use super::degrees;
 use crate::error::{Error, Result};
 use crate::sqlstate::{
     INVALID_ARGUMENT_FOR_LOGARITHM, INVALID_ARGUMENT_FOR_POWER, NUMERIC_VALUE_OUT_OF_RANGE,
@@ -22,7 +23,7 @@ pub(super) fn acos(x: f64) -> Result<f64> {
 }
 
 pub(super) fn acosd(x: f64) -> Result<f64> {
-    unit(x).map(|x| in_degrees(x.acos()))
+    unit(x).map(degrees::arc_cosine)
 }
 
 pub(super) fn acosh(x: f64) -> Result<f64> {
@@ -34,11 +35,11 @@ pub(super) fn asin(x: f64) -> Result<f64> {
 }
 
 pub(super) fn asind(x: f64) -> Result<f64> {
-    unit(x).map(|x| in_degrees(x.asin()))
+    unit(x).map(degrees::arc_sine)
 }
 
 pub(super) fn atand(x: f64) -> Result<f64> {
-    Ok(in_degrees(x.atan()))
+    Ok(degrees::arc_tangent(x))
 }
 
 pub(super) fn atanh(x: f64) -> Result<f64> {
@@ -50,7 +51,7 @@ pub(super) fn cos(x: f64) -> Result<f64> {
 }
 
 pub(super) fn cosd(x: f64) -> Result<f64> {
-    finite(x).map(|x| sine(90.0 - x.abs() % 360.0))
+    finite(x).map(degrees::cosine)
 }
 
 pub(super) fn cot(x: f64) -> Result<f64> {
@@ -58,11 +59,11 @@ pub(super) fn cot(x: f64) -> Result<f64> {
 }
 
 pub(super) fn cotd(x: f64) -> Result<f64> {
-    finite(x).map(|x| 1.0 / tangent(x))
+    finite(x).map(degrees::cotangent)
 }
 
 pub(super) fn degrees(x: f64) -> Result<f64> {
-    bounded(x.to_degrees(), x.is_finite() && x != 0.0)
+    bounded(degrees::to_degrees(x), x.is_finite() && x != 0.0)
 }
 
 pub(super) fn exp(x: f64) -> Result<f64> {
@@ -78,7 +79,7 @@ pub(super) fn log10(x: f64) -> Result<f64> {
 }
 
 pub(super) fn radians(x: f64) -> Result<f64> {
-    bounded(x.to_radians(), x.is_finite() && x != 0.0)
+    bounded(degrees::to_radians(x), x.is_finite() && x != 0.0)
 }
 
 pub(super) fn sin(x: f64) -> Result<f64> {
@@ -86,7 +87,7 @@ pub(super) fn sin(x: f64) -> Result<f64> {
 }
 
 pub(super) fn sind(x: f64) -> Result<f64> {
-    finite(x).map(sine)
+    finite(x).map(degrees::sine)
 }
 
 /// Errors: 2201F for a negative number.
@@ -103,7 +104,7 @@ pub(super) fn tan(x: f64) -> Result<f64> {
 }
 
 pub(super) fn tand(x: f64) -> Result<f64> {
-    finite(x).map(tangent)
+    finite(x).map(degrees::tangent)
 }
 
 /// Returns a number that has an arc sine. NaN is one.
@@ -155,41 +156,7 @@ pub(super) fn angle(y: f64, x: f64) -> f64 {
 
 /// Like [`angle`], in degrees.
 pub(super) fn angle_in_degrees(y: f64, x: f64) -> f64 {
-    in_degrees(y.atan2(x))
-}
-
-/// Converts to degrees, and rounds to an integer within the error of the angle.
-fn in_degrees(angle: f64) -> f64 {
-    let degrees = angle.to_degrees();
-    let whole = degrees.round();
-    if (degrees - whole).abs() < 1e-13 * whole.abs().max(1.0) { whole } else { degrees }
-}
-
-/// Returns the sine of an angle in degrees. It is exact for 30 degrees and for multiples of 90.
-fn sine(degrees: f64) -> f64 {
-    let (sign, degrees) = if degrees < 0.0 { (-1.0, -degrees) } else { (1.0, degrees) };
-    let degrees = degrees % 360.0;
-    let (sign, degrees) = if degrees > 180.0 { (-sign, degrees - 180.0) } else { (sign, degrees) };
-    let degrees = if degrees > 90.0 { 180.0 - degrees } else { degrees };
-    sign * match degrees {
-        30.0 => 0.5,
-        90.0 => 1.0,
-        60.0.. => (90.0 - degrees).to_radians().cos(),
-        _ => degrees.to_radians().sin(),
-    }
-}
-
-/// Returns the tangent of an angle in degrees. It is exact for 45 degrees.
-fn tangent(degrees: f64) -> f64 {
-    let turned = degrees % 180.0;
-    let (sign, turned) = if turned < 0.0 { (-1.0, -turned) } else { (1.0, turned) };
-    match turned {
-        0.0 => 0.0 * sign,
-        45.0 => sign,
-        90.0 => f64::INFINITY * sign,
-        135.0 => -sign,
-        _ => sign * sine(turned) / sine(90.0 - turned),
-    }
+    degrees::angle(y, x)
 }
 
 /// Returns the logarithm of `value` to a base.

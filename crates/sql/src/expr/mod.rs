@@ -9,6 +9,7 @@ mod arithmetic;
 mod cast;
 mod compile;
 mod construct;
+mod degrees;
 mod eval;
 mod external;
 pub(crate) mod functions;

@@ -11,17 +11,18 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::{size_of, size_of_val};
+use std::mem::size_of_val;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::compute;
+use arrow::datatypes::ArrowNativeTypeOp;
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type, i256};
-use cairn_vfs::sync::Arc;
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::function::AccumulatorArgs;
-use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator};
+use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, GroupsAccumulator};
 
+use super::groups::{Groups, Step, only};
 use super::sliding::{Fold, Queue};
 use crate::direct::leaves_doubles;
 use crate::error::Error;
@@ -54,8 +55,8 @@ pub(crate) fn groups(
 ) -> Result<Box<dyn GroupsAccumulator>> {
     let kind = args.return_field.data_type().clone();
     Ok(match kind {
-        DataType::Float64 => Box::new(Groups::<Float64Type>::new(kind)),
-        DataType::Decimal128(..) => Box::new(Groups::<Decimal128Type>::new(kind)),
+        DataType::Float64 => Box::new(Groups::<Sums<Float64Type>>::new(kind)),
+        DataType::Decimal128(..) => Box::new(Groups::<Sums<Decimal128Type>>::new(kind)),
         _ => of.create_groups_accumulator(args)?,
     })
 }
@@ -126,11 +127,6 @@ impl Addend for Decimal128Type {
 
 fn out_of_range<T: Addend>() -> DataFusionError {
     external(T::out_of_range())
-}
-
-/// Returns the only argument.
-fn only(values: &[ArrayRef]) -> Result<&ArrayRef> {
-    values.first().ok_or_else(|| DataFusionError::Internal("a sum of nothing".to_owned()))
 }
 
 /// A sum over all rows.
@@ -214,101 +210,26 @@ impl<T: Addend> Accumulator for Distinct<T> {
     }
 }
 
-/// One sum per group.
+/// Adds the numbers of each group.
 #[derive(Debug)]
-struct Groups<T: Addend> {
-    sums: Vec<T::Native>,
-    /// Whether each group has seen a number.
-    seen: Vec<bool>,
-    kind: DataType,
-}
+struct Sums<T>(PhantomData<fn() -> T>);
 
-impl<T: Addend> Groups<T> {
-    fn new(kind: DataType) -> Self {
-        Groups { sums: Vec::new(), seen: Vec::new(), kind }
-    }
+impl<T: Addend> Step for Sums<T> {
+    type Number = T;
 
-    /// Adds a number to a group's sum. Returns false on overflow.
+    const START: T::Native = T::Native::ZERO;
+
     #[inline]
-    fn add(&mut self, group: usize, value: T::Native) -> bool {
-        let (Some(sum), Some(seen)) = (self.sums.get_mut(group), self.seen.get_mut(group)) else {
-            return false;
-        };
-        *seen = true;
-        match T::plus(*sum, value) {
-            Some(total) => *sum = total,
-            None => return false,
-        }
-        true
-    }
-}
-
-impl<T: Addend> GroupsAccumulator for Groups<T> {
-    fn update_batch(
-        &mut self,
-        values: &[ArrayRef],
-        groups: &[usize],
-        filter: Option<&BooleanArray>,
-        count: usize,
-    ) -> Result<()> {
-        let values = only(values)?.as_primitive::<T>();
-        self.sums.resize(count, T::default_value());
-        self.seen.resize(count, false);
-        let mut fits = true;
-        match filter {
-            None if values.null_count() == 0 => {
-                for (value, group) in values.values().iter().zip(groups) {
-                    fits &= self.add(*group, *value);
-                }
-            }
-            None => {
-                for (value, group) in values.iter().zip(groups) {
-                    if let Some(value) = value {
-                        fits &= self.add(*group, value);
-                    }
-                }
-            }
-            Some(filter) => {
-                for ((value, group), chosen) in values.iter().zip(groups).zip(filter) {
-                    if let (Some(value), Some(true)) = (value, chosen) {
-                        fits &= self.add(*group, value);
-                    }
-                }
-            }
-        }
-        if fits { Ok(()) } else { Err(out_of_range::<T>()) }
+    fn plus(to: T::Native, value: T::Native) -> Option<T::Native> {
+        T::plus(to, value)
     }
 
-    fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], count: usize) -> Result<()> {
-        self.update_batch(values, groups, None, count)
+    fn result(sum: T::Native) -> T::Native {
+        T::checked(sum)
     }
 
-    fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
-        let seen = emit.take_needed(&mut self.seen);
-        let mut sums = emit.take_needed(&mut self.sums);
-        sums.iter_mut().for_each(|sum| *sum = T::checked(*sum));
-        let nulls = seen.contains(&false).then(|| seen.into());
-        Ok(Arc::new(PrimitiveArray::<T>::new(sums.into(), nulls).with_data_type(self.kind.clone())))
-    }
-
-    fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.evaluate(emit)?])
-    }
-
-    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        let values = only(values)?.as_primitive::<T>();
-        let states: PrimitiveArray<T> = match filter {
-            None => values.clone(),
-            Some(filter) => {
-                let chosen = values.iter().zip(filter);
-                chosen.map(|(value, chosen)| value.filter(|_| chosen == Some(true))).collect()
-            }
-        };
-        Ok(vec![Arc::new(states.with_data_type(self.kind.clone()))])
-    }
-
-    fn size(&self) -> usize {
-        self.sums.capacity() * size_of::<T::Native>() + self.seen.capacity()
+    fn error() -> DataFusionError {
+        out_of_range::<T>()
     }
 }
 

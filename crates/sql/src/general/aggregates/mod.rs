@@ -6,6 +6,8 @@
 //! wraps around ([`checked_sums`], [`statistics`]).
 
 pub(crate) mod checked_sums;
+mod extremes;
+mod groups;
 pub(crate) mod interval_extremes;
 pub(crate) mod sliding;
 pub(crate) mod statistics;
@@ -61,7 +63,7 @@ struct Altered {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Alteration {
-    /// The metadata of the result field.
+    /// The metadata of the result field, and the order of floating-point numbers.
     Field,
     /// Overflow checks of sums.
     Sum,
@@ -172,7 +174,7 @@ impl AggregateUDFImpl for Altered {
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
         match self.what {
-            Alteration::Field => self.inner().create_groups_accumulator(args),
+            Alteration::Field => extremes::groups(self.inner(), args),
             Alteration::Sum => checked_sums::groups(self.inner(), args),
             Alteration::Spread => statistics::groups(self.name()),
         }
