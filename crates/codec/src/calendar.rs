@@ -12,7 +12,13 @@ pub fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month as u32, day as u32)
+    let (month, day) = (month as u32, day as u32);
+    debug_assert!(
+        (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day),
+        "{days} days are {year}-{month}-{day}, which does not exist"
+    );
+    debug_assert!(days_from_civil(year, month, day) == days, "{days} days are not {year}-{month}-{day}");
+    (year, month, day)
 }
 
 /// Converts an existing date to its day number since 1970-01-01.

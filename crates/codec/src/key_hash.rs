@@ -23,6 +23,9 @@ use rapidhash::v3::{DEFAULT_RAPID_SECRETS, RapidSecrets, rapidhash_v3_inline, ra
 /// Keys up to this length, in bytes, are hashed by inlined code.
 pub const INLINE_MAX: usize = 48;
 
+// For longer keys, the variants of rapidhash are different functions.
+const _: () = assert!(INLINE_MAX <= 48);
+
 /// The hash function under one seed. Small, so that a copy can be kept wherever keys are hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyHash {

@@ -7,6 +7,7 @@
 #[inline(always)]
 pub fn short_word(bytes: &[u8]) -> u64 {
     let len = bytes.len();
+    debug_assert!(len <= 8, "{len} bytes do not fit a word");
     match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         (Some(first), Some(last)) => {
             let low = u64::from(u32::from_le_bytes(*first));

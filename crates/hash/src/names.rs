@@ -42,7 +42,9 @@ pub(crate) fn resolve_links(fs: &dyn Fs, path: &Path) -> Result<PathBuf> {
 
 /// Returns the path of delta `number` of the store at `path`.
 pub(crate) fn delta(path: &Path, number: u64) -> PathBuf {
-    with_suffix(path, &delta_suffix(number))
+    let suffix = delta_suffix(number);
+    debug_assert_eq!(self::number(&suffix), Some(number), "a delta is found by its name");
+    with_suffix(path, &suffix)
 }
 
 /// Returns the path of the manifest of the store at `path`.

@@ -98,6 +98,7 @@ mod portable {
     /// Returns the sum of `count` bytes, at most 31, from byte 8 on.
     #[inline]
     pub(crate) fn sum_first(line: &[u8; 64], count: usize) -> u64 {
+        debug_assert!(count <= 31, "the sum of {count} bytes of a line");
         line[8..8 + (count & 31)].iter().map(|&byte| u64::from(byte)).sum()
     }
 }

@@ -203,6 +203,7 @@ impl Packer {
                 next = ((self.capacity as f64 * 0.985 / per_row) as usize).min(next - 1);
             }
             let fits = best.as_ref().map_or(0, |layout| layout.rows);
+            debug_assert!(fits < too_many, "{fits} rows fit, but {too_many} do not");
             if fits + 1 >= too_many || (fits > 0 && (too_many - fits) * 100 < fits) {
                 break;
             }

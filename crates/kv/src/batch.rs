@@ -16,7 +16,7 @@
 
 use cairn_codec::varint;
 
-use crate::kind::Seqno;
+use crate::kind::{SEQNO_MAX, Seqno};
 use crate::table::ENTRY_BYTES_MAX;
 use crate::ttl::STAMP_BYTES;
 use crate::version::KeyspaceId;
@@ -179,6 +179,7 @@ impl<'a> Operation<'a> {
     /// Encodes the operation into `out`, which must be [`Operation::encoded_bytes`] long.
     #[inline]
     pub(crate) fn encode(&self, keyspace: KeyspaceId, out: &mut [u8]) {
+        debug_assert_eq!(out.len(), self.encoded_bytes(keyspace), "room for another operation");
         let (tag, key, value) = self.parts();
         let mut writer = Writer { out };
         if keyspace == DEFAULT {
@@ -229,6 +230,10 @@ impl Writer<'_> {
 pub(crate) fn write_header(record: &mut [u8], seqno: Seqno, count: u32) {
     debug_assert!(record.len() >= HEADER_BYTES, "a record of {} bytes", record.len());
     debug_assert!(count > 0, "a record without operations");
+    debug_assert!(
+        seqno <= SEQNO_MAX && u64::from(count) - 1 <= SEQNO_MAX - seqno,
+        "{count} numbers from {seqno} on"
+    );
     if let Some(header) = record.first_chunk_mut::<HEADER_BYTES>() {
         header[..8].copy_from_slice(&seqno.to_le_bytes());
         header[8..].copy_from_slice(&count.to_le_bytes());
@@ -313,6 +318,13 @@ impl WriteBatch {
 
     /// Returns the length of the encoded operations.
     pub fn encoded_bytes(&self) -> usize {
+        debug_assert_eq!(
+            self.count == 0,
+            self.record.len() == HEADER_BYTES,
+            "{} operations in a record of {} bytes",
+            self.count,
+            self.record.len()
+        );
         self.record.len() - HEADER_BYTES
     }
 

@@ -12,6 +12,9 @@ pub type Seqno = u64;
 pub const SEQNO_MAX: Seqno = (1 << 56) - 1;
 
 const _: () = assert!(SEQNO_MAX.leading_zeros() == 8, "number and kind share a word");
+// Files store kinds as these numbers.
+const _: () = assert!(Kind::Delete as u8 == 0 && Kind::Put as u8 == 1);
+const _: () = assert!(Kind::Merge as u8 == 2 && Kind::Blob as u8 == 3);
 
 /// The effect of an entry on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

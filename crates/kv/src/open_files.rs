@@ -32,6 +32,8 @@ const _: () = assert!(0 < OPEN_FILES_MIN && OPEN_FILES_MIN <= OPEN_FILES_DEFAULT
 /// Number of descriptors to close when the process has none left.
 const GIVE_BACK: usize = 8;
 
+const _: () = assert!(0 < GIVE_BACK && GIVE_BACK <= OPEN_FILES_MIN, "the lowest limit lets as many be open");
+
 /// The files that a store has open for reading.
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
@@ -55,7 +57,12 @@ struct Handle {
 /// of jobs.
 fn default_max(limit: Option<u64>) -> usize {
     let limit = limit.map_or(OPEN_FILES_DEFAULT_MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    limit.saturating_sub((limit / 4).max(24)).clamp(OPEN_FILES_MIN, OPEN_FILES_DEFAULT_MAX)
+    let max = limit.saturating_sub((limit / 4).max(24)).clamp(OPEN_FILES_MIN, OPEN_FILES_DEFAULT_MAX);
+    debug_assert!(
+        max == OPEN_FILES_MIN || max <= limit - limit / 4,
+        "{max} of {limit} files are for tables, which leaves too few for the log and for jobs"
+    );
+    max
 }
 
 impl OpenFiles {
@@ -103,11 +110,17 @@ impl OpenFiles {
                 closed += 1;
             }
         }
+        debug_assert!(
+            closed == GIVE_BACK || turn.is_empty(),
+            "only {closed} files were closed, but {} are left",
+            turn.len()
+        );
         closed > 0
     }
 
     /// Closes files until one more may be opened.
     fn make_room(&self, turn: &mut VecDeque<Weak<Handle>>) {
+        debug_assert!(turn.len() <= self.max, "{} files were open, at most {}", turn.len(), self.max);
         // BOUND: a file gets a second chance only once, since `was_read` is then cleared.
         while turn.len() >= self.max
             && let Some(next) = turn.pop_front()
@@ -182,6 +195,11 @@ impl SharedFile {
         file: &dyn File,
         options: OpenOptions,
     ) -> Result<Self> {
+        debug_assert!(
+            files.is_some() || handle.file.load().is_some(),
+            "{} would be closed for good: nobody opens it again",
+            file.path().display()
+        );
         let (path, id, len) = (file.path().to_owned(), file.id(), file.len()?);
         let direct_alignment = if options.direct { file.direct_alignment() } else { 1 };
         Ok(SharedFile { files, handle, path, options, id, len, direct_alignment })

@@ -293,11 +293,13 @@ impl KeyspaceOptions {
         } else {
             average
         };
+        debug_assert!((0.5..=32.0).contains(&bits), "{bits} bits a key, of {average} on average");
         Some(FilterPolicy { kind: self.filter, bits_per_key: bits })
     }
 
     /// Returns the compression of blocks in `level`.
     pub(crate) fn compression_at(&self, level: usize) -> Compression {
+        debug_assert!(!self.compression.is_empty(), "the options were not checked");
         let at = level.min(self.compression.len().saturating_sub(1));
         self.compression.get(at).copied().unwrap_or(Compression::None)
     }

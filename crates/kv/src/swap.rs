@@ -51,6 +51,8 @@ impl<T> Swap<T> {
 #[derive(Debug)]
 pub(crate) struct SwapOption<T>(ArcSwapOption<T>);
 
+const _: () = assert!(size_of::<SwapOption<u8>>() == size_of::<usize>(), "a load reads one word");
+
 impl<T> SwapOption<T> {
     /// Creates an empty holder.
     pub(crate) const fn empty() -> Self {

@@ -25,6 +25,9 @@ enum Repr {
     Block { block: BlockRef, range: Range<u32> },
 }
 
+#[cfg(not(cairn_shuttle))]
+const _: () = assert!(size_of::<Value>() == 32, "an inline value, its length and the variant");
+
 impl Value {
     /// Copies `bytes`.
     #[inline]

@@ -163,6 +163,12 @@ impl<'s, K: Key> Draft<'s, K> {
         if in_use || state.is_written(self.output_level, smallest, largest) {
             return None;
         }
+        debug_assert!(
+            shape.kind != JobKind::Move || self.fits_output(state),
+            "found a table moved into run {} of level {}, of which it overlaps another table",
+            self.output_run,
+            self.output_level
+        );
         let bottommost = self.is_bottommost(state, smallest, largest);
         let input_bytes = self.tables().map(|table| table.bytes).sum();
         let boundaries = self.boundaries(shape.parts, input_bytes);
@@ -211,6 +217,12 @@ impl<'s, K: Key> Draft<'s, K> {
             );
         }
         debug_assert!(self.are_tables_distinct(), "found a table twice among the inputs");
+    }
+
+    /// Returns true if the tables overlap none of the run that they are added to.
+    fn fits_output(&self, state: &State<K>) -> bool {
+        let mut runs = state.level(self.output_level).runs.iter().filter(|run| run.id == self.output_run);
+        runs.all(|run| self.tables().all(|table| run.overlapping(table.smallest, table.largest).is_empty()))
     }
 
     fn are_tables_distinct(&self) -> bool {

@@ -32,9 +32,14 @@ impl StrategyOptions {
             expect(table_bytes > 0, "table_bytes", table_bytes, "more than 0")?;
             expect((2..=LEVELS_MAX).contains(&levels), "levels", levels, "2 to 32")
         };
+        // Infinity switches a rule off. NaN would as well, but it is not equal to itself, so stored
+        // options would differ from the given ones.
+        let ratio = |value: f64, name: &'static str| expect(!value.is_nan(), name, value, "a number");
         match self {
             StrategyOptions::Leveled(it) => {
                 common(it.table_bytes, it.levels)?;
+                ratio(it.tombstone_ratio, "tombstone_ratio")?;
+                ratio(it.idle_space_ratio, "idle_space_ratio")?;
                 let (min, max) = (it.level_zero_runs_min, it.level_zero_runs_max);
                 expect(min > 0, "level_zero_runs_min", min, "more than 0")?;
                 expect(max >= min, "level_zero_runs_max", max, "at least level_zero_runs_min")?;
@@ -56,6 +61,8 @@ impl StrategyOptions {
             StrategyOptions::Fifo(it) => expect(it.bytes_max > 0, "bytes_max", it.bytes_max, "more than 0"),
             StrategyOptions::LazyLeveled(it) => {
                 common(it.table_bytes, it.levels)?;
+                ratio(it.tombstone_ratio, "tombstone_ratio")?;
+                ratio(it.idle_space_ratio, "idle_space_ratio")?;
                 expect(it.flush_bytes > 0, "flush_bytes", it.flush_bytes, "more than 0")?;
                 expect((2..=1000).contains(&it.size_ratio), "size_ratio", it.size_ratio, "2 to 1000")
             }

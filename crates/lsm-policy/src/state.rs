@@ -68,7 +68,13 @@ impl<K: Key> RunInfo<K> {
         let from = self.tables.partition_point(|table| table.largest < smallest);
         let to = self.tables.partition_point(|table| table.smallest <= largest);
         debug_assert!(smallest > largest || from <= to, "found tables of run {} out of key order", self.id);
-        self.tables.get(from..to).unwrap_or(&[])
+        let found = self.tables.get(from..to).unwrap_or(&[]);
+        debug_assert!(
+            found.first().into_iter().chain(found.last()).all(|table| table.overlaps(smallest, largest)),
+            "found tables of run {} outside of {smallest:?}..={largest:?}",
+            self.id
+        );
+        found
     }
 }
 

@@ -10,6 +10,8 @@
 #![allow(unsafe_code)]
 
 use std::io;
+#[cfg(not(any(cairn_shuttle, cairn_loom)))]
+use std::mem::offset_of;
 use std::ops::Range;
 use std::ptr::NonNull;
 
@@ -60,6 +62,10 @@ const _: () = assert!(READ_AHEAD.wrapping_add(1) == 0);
 // The hit path assumes that a header is exactly one cache line.
 #[cfg(not(any(cairn_shuttle, cairn_loom)))]
 const _: () = assert!(size_of::<Header>() == 64 && align_of::<Header>() == 64);
+#[cfg(not(any(cairn_shuttle, cairn_loom)))]
+const _: () = assert!(offset_of!(Header, page) == 8 && offset_of!(Header, lsn) == 16);
+#[cfg(not(any(cairn_shuttle, cairn_loom)))]
+const _: () = assert!(offset_of!(Header, mark) == 40 && offset_of!(Header, state) == 41);
 #[cfg(target_arch = "x86_64")]
 const _: () = assert!(crate::options::MIN_PAGE_SIZE.is_multiple_of(LINE));
 
@@ -262,6 +268,7 @@ impl Arena {
     /// Like [`Arena::prefetch`], for a range of bytes.
     #[inline]
     pub(crate) fn prefetch_range(&self, frame: Frame, bytes: std::ops::Range<usize>) {
+        debug_assert!(bytes.end <= self.page_size, "bytes {bytes:?} are beyond the page");
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

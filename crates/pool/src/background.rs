@@ -37,6 +37,7 @@ fn run(pool: &PoolState) {
     let mut hand = 0;
     while pool.signal.wait() {
         let high = pool.dirty_high.load(Relaxed);
+        debug_assert!(high <= pool.max_frames, "more than {high} frames are never dirty");
         if pool.dirty.load(Relaxed) > high {
             let enough = || pool.dirty.load(Relaxed) <= high / 2 || pool.signal.is_stopped();
             hand = pool.write_in_background(hand, enough);

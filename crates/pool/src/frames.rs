@@ -104,6 +104,10 @@ impl PoolState {
     /// Returns a frame into which no page could be read; its latch is held.
     pub(crate) fn return_frame(&self, frame: Frame) {
         debug_assert!(self.arena.header(frame).page() == PageId::NONE, "frame {frame} still holds a page");
+        debug_assert!(
+            self.arena.header(frame).latch.is_exclusive(),
+            "frame {frame} is returned without its latch"
+        );
         let mut state = lock(&self.replacer.state);
         state.policy.remove(frame);
         drop(state);
@@ -124,6 +128,10 @@ impl PoolState {
         assert!(frames <= self.max_frames, "{frames} frames, expected at most {}", self.max_frames);
         self.frames.store(frames, Release);
         let high = self.background_share.map_or(usize::MAX, |share| (share * frames as f64) as usize);
+        debug_assert!(
+            self.background_share.is_none() || high <= frames,
+            "{high} of {frames} frames are dirty"
+        );
         self.dirty_high.store(high, Relaxed);
     }
 
@@ -202,6 +210,10 @@ impl PoolState {
                 // page.
                 let mut state = lock(&self.replacer.state);
                 if let Some(at) = state.free.iter().position(|&free| free == frame) {
+                    debug_assert!(
+                        self.arena.header(frame).latch.is_exclusive(),
+                        "the free frame {frame} is not held"
+                    );
                     state.free.swap_remove(at);
                     return Ok(());
                 }

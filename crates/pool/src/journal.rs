@@ -323,6 +323,8 @@ impl Journal {
     }
 
     fn fill_block(&mut self, pages: &[u32], bytes: &[u8]) {
+        debug_assert!(bytes.len() == pages.len() * self.page_size, "a page without a copy, or the reverse");
+        debug_assert!(pages.is_sorted_by(|a, b| a < b), "a page has two copies: {pages:?}");
         let block = &mut self.block[..];
         block.fill(0);
         put(block, 0, MAGIC);

@@ -213,7 +213,9 @@ impl Pool {
         let _one = lock(&state.resizing);
         let now = state.frames.load(Acquire);
         debug_assert!(now > 0 && now <= state.max_frames, "{now} of {} frames", state.max_frames);
-        if frames > now { state.grow(now, frames) } else { state.shrink(now, frames) }
+        let result = if frames > now { state.grow(now, frames) } else { state.shrink(now, frames) };
+        debug_assert!(state.frames.load(Acquire) == if result.is_ok() { frames } else { now });
+        result
     }
 }
 

@@ -185,7 +185,9 @@ impl Replacer {
 
     /// Leaves the queue, served or not, and lets the next thread look.
     pub(crate) fn leave_queue(&self, state: &mut Replacement, waiter: &Arc<FrameWaiter>) {
-        if let Some(at) = state.queue.iter().position(|other| Arc::ptr_eq(other, waiter)) {
+        let at = state.queue.iter().position(|other| Arc::ptr_eq(other, waiter));
+        debug_assert!(at.is_some(), "a thread leaves the queue that is not in it");
+        if let Some(at) = at {
             state.queue.remove(at);
             self.waiter_count.fetch_sub(1, SeqCst);
         }
@@ -272,8 +274,10 @@ impl Replacement {
         let header = pool_frames.arena.header(frame);
         debug_assert!(header.page() == page, "{page} is not in frame {frame} any more");
         debug_assert!(header.latch.is_exclusive(), "{page} is reinstated without its latch");
+        let tracked = self.policy.len();
         self.policy.remove(frame);
         self.policy.insert(frame, page, pool_frames);
+        debug_assert!(self.policy.len() == tracked, "frame {frame} was not tracked for its incoming page");
     }
 }
 

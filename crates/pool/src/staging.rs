@@ -27,6 +27,7 @@ impl Staging {
     pub(crate) fn push(&mut self, page: Staged, bytes: &[u8]) {
         let start = self.pages.len() * bytes.len();
         debug_assert!(self.pages.last().is_none_or(|last| last.page < page.page), "pages are not ascending");
+        debug_assert!(self.bytes.len().is_multiple_of(bytes.len()), "{} bytes are not a page", bytes.len());
         let place = self.bytes.get_mut(start..start + bytes.len());
         // The frame is marked as being written, which only the write of this copy ends.
         assert!(place.is_some(), "page {} does not fit after {} staged ones", page.page, self.pages.len());

@@ -159,6 +159,10 @@ impl FileState {
         pages.rotate_left(at);
         pages.truncate(BATCH);
         pages.sort_unstable();
+        debug_assert!(
+            arena.header(frame).state() == 0 || pages.contains(&(page, frame)),
+            "{page} is left out"
+        );
         let mut staging = self.pool.take_staging()?;
         let result = self.write_some(&pages, Some(frame), IfLatched::Skip, &mut staging).map(|_| ());
         debug_assert!(result.is_err() || arena.header(frame).state() == 0, "page {page} stays dirty");
@@ -249,6 +253,7 @@ impl FileState {
                 Some(WriteRequest::new(self.offset(run.first()?.page), own))
             })
             .collect();
+        debug_assert!(rest.len() + pages.len() * page_size == bytes.len(), "not one copy for each page");
         // A page without a request would count as being written forever.
         assert!(
             requests.len() == runs().count(),

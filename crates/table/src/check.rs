@@ -194,5 +194,10 @@ fn check_table(transaction: &Transaction, table: &Arc<Table>) -> Result<(u64, u6
         }
         entries += count;
     }
+    debug_assert!(
+        entries == rows * table.indexes.len() as u64,
+        "{rows} rows of table {} have {entries} entries",
+        table.def().name
+    );
     Ok((rows, entries))
 }

@@ -175,6 +175,7 @@ fn remove_in_runs<K: AsRef<[u8]>>(
             }
         }
     }
+    debug_assert!(done == keys.len(), "{done} of {} keys are finished without an error", keys.len());
     (done, Ok(()))
 }
 

@@ -160,7 +160,12 @@ impl Inner {
         self.check()?;
         debug_assert!(needed <= end, "a checkpoint keeps the log from {needed} on, beyond its end {end}");
         let is_all = self.store.checkpoint(needed)?;
-        self.checkpointed.store(self.store.log_bytes(), Ordering::Relaxed);
+        let bytes = self.store.log_bytes();
+        debug_assert!(
+            bytes >= self.checkpointed.load(Ordering::Relaxed),
+            "the log has {bytes} bytes, less than at the checkpoint before"
+        );
+        self.checkpointed.store(bytes, Ordering::Relaxed);
         if self.store.is_short() {
             // There may be space now. If not, the next insert reports it.
             let _ = self.store.restore_reserve();

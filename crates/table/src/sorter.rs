@@ -247,10 +247,16 @@ impl Spilled {
     }
 
     fn begin(&self) -> Run {
+        debug_assert!(
+            self.runs.last().is_none_or(|last| last.end <= self.end),
+            "a run ends at {:?}, behind all of them",
+            self.runs.last()
+        );
         Run { start: self.end, block: vec![0; HEADER] }
     }
 
     fn write(&mut self, run: &mut Run, key: &[u8], value: &[u8]) -> Result<()> {
+        debug_assert!(run.block.len() >= HEADER, "a record is written to a block without a header");
         let len = |bytes: &[u8]| (bytes.len() as u32).to_le_bytes();
         run.block.extend(len(key));
         run.block.extend(len(value));
@@ -293,6 +299,7 @@ impl Spilled {
 
     /// Reads the block at offset `at` of a run. Returns the offset of the next one.
     fn read_block(&self, at: u64, to: &mut Vec<u8>) -> Result<u64> {
+        debug_assert!(at < self.end, "a block is read at {at}, and the last one ends at {}", self.end);
         let mut header = [0; HEADER];
         self.file.read_exact_at(&mut header, at)?;
         let (len, hash) = header.split_at(4);
@@ -335,6 +342,7 @@ struct Source {
 impl Source {
     /// Moves to the next record and reads its key into a buffer. Returns false after the last one.
     fn advance(&mut self, spilled: &Spilled, key: &mut Vec<u8>) -> Result<bool> {
+        debug_assert!(self.at <= self.block.len(), "a record begins behind its block, at {}", self.at);
         if self.at == self.block.len() {
             if self.left.is_empty() {
                 return Ok(false);
@@ -376,11 +384,18 @@ impl Merge {
     }
 
     fn refill(&mut self, spilled: &Spilled, mut key: Vec<u8>, at: usize) -> Result<()> {
+        debug_assert!(at < self.sources.len(), "run {at} of {} is read", self.sources.len());
         if let Some(source) = self.sources.get_mut(at)
             && source.advance(spilled, &mut key)?
         {
             self.heads.push(Reverse((key, at)));
         }
+        debug_assert!(
+            self.heads.len() <= self.sources.len(),
+            "{} runs have {} next records",
+            self.sources.len(),
+            self.heads.len()
+        );
         Ok(())
     }
 

@@ -208,6 +208,11 @@ impl Transaction {
 
     /// Returns whether it has changed or locked anything.
     pub fn has_written(&self) -> bool {
+        debug_assert!(
+            self.state.is_some() == self.view.own.is_some(),
+            "the changes of transaction {} are not visible to itself",
+            self.id()
+        );
         self.state.is_some()
     }
 
@@ -262,6 +267,12 @@ impl Transaction {
         );
         if self.view.snapshot.csn != self.view.db.slots.last() {
             let old = std::mem::replace(&mut self.view.snapshot, self.view.db.new_snapshot()?);
+            debug_assert!(
+                self.view.snapshot.csn >= old.csn,
+                "a snapshot of commit {} is followed by one of {}",
+                old.csn,
+                self.view.snapshot.csn
+            );
             if Arc::strong_count(&old) > 1 {
                 self.own_snapshots.retain(|snapshot| snapshot.strong_count() > 0);
                 self.own_snapshots.push(Arc::downgrade(&old));
@@ -511,6 +522,7 @@ impl Transaction {
     }
 
     fn abort(&mut self) -> Result<()> {
+        debug_assert!(self.is_over, "transaction {} is undone before its end", self.id());
         let Some(state) = self.state.clone() else { return Ok(()) };
         let _reclaiming = Reclaiming::undo();
         let undone = match self.view.db.check() {
@@ -575,6 +587,7 @@ impl Transaction {
             return Arc::clone(state);
         }
         debug_assert!(self.claims.is_empty() && self.undo.is_empty(), "locks are held without a number");
+        debug_assert!(self.view.own.is_none(), "a transaction sees the changes of another one");
         let state = Arc::new(State::new(self.view.db.take_transaction_id()));
         self.view.own = Some(Arc::clone(&state));
         self.state = Some(Arc::clone(&state));
@@ -654,6 +667,11 @@ impl Inner {
     fn new_snapshot(&self) -> Result<Arc<Snapshot>> {
         let mut snapshot = Snapshot::unset(&self.slots);
         snapshot.take(|| self.log_end())?;
+        debug_assert!(
+            snapshot.csn <= self.slots.last(),
+            "a snapshot sees commit {}, which is not visible",
+            snapshot.csn
+        );
         Ok(Arc::new(snapshot))
     }
 

@@ -110,6 +110,7 @@ impl View {
     fn get_wanted(&self, table: &Table, key: &[u8], wanted: ColumnSet, row: &mut RowBuf) -> Result<bool> {
         row.clear();
         let found = self.read_wanted(&table.tree, key, wanted, &mut row.bytes)?;
+        debug_assert!(!found || !row.bytes.is_empty(), "a row of table {} has no flags", table.def().name);
         if found {
             row.key.extend(key);
         }
@@ -152,6 +153,10 @@ impl View {
             Some(flags) if flags & GHOST != 0 => Ok(Found::Nothing),
             Some(flags) if flags & LONG != 0 => {
                 *bytes = self.db.store.read_long_record(bytes)?;
+                debug_assert!(
+                    bytes.first().is_some_and(|flags| flags & (LONG | GHOST) == 0),
+                    "a long row is read as its record"
+                );
                 Ok(Found::Row)
             }
             Some(_) => Ok(Found::Row),

@@ -50,11 +50,18 @@ impl AppendWriter {
         self.buffer.extend_from_slice(head);
         self.flush()?;
         self.buffer.extend_from_slice(tail);
+        debug_assert!(
+            !tail.is_empty() && self.buffer.len() == tail.len(),
+            "{} bytes are buffered, but {} are not written",
+            self.buffer.len(),
+            tail.len()
+        );
         Ok(())
     }
 
     /// Returns the file offset of the next byte, buffered bytes included.
     pub fn position(&self) -> u64 {
+        debug_assert!(self.buffer.len() <= self.buffer_bytes, "{} bytes are buffered", self.buffer.len());
         self.offset + self.buffer.len() as u64
     }
 
@@ -79,6 +86,7 @@ impl AppendWriter {
     /// Flushes the buffer and returns the file.
     pub fn into_file(mut self) -> Result<Arc<dyn File>> {
         self.flush()?;
+        debug_assert!(self.buffer.is_empty() && !self.failed, "buffered bytes are dropped");
         Ok(self.file)
     }
 

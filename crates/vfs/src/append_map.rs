@@ -35,6 +35,7 @@ pub use region::Region;
 /// The maximum number of open slots. A power of two. The ring takes 4 KiB of memory.
 const RING: u64 = 512;
 const _: () = assert!(RING.is_power_of_two());
+const _: () = assert!(RING as usize * size_of::<u64>() == 4 << 10);
 
 /// Zeros are written in pieces of this size where pages are going to be written back one by one.
 /// The kernel keeps each write together as a unit and writes the whole unit back for one dirty
@@ -45,6 +46,7 @@ const SMALL_PIECE_BYTES: usize = 4 << 10;
 /// costs a fifth as much.
 const LARGE_PIECE_BYTES: usize = 64 << 10;
 const _: () = assert!(LARGE_PIECE_BYTES.is_multiple_of(SMALL_PIECE_BYTES));
+const _: () = assert!(SMALL_PIECE_BYTES.is_multiple_of(4096));
 
 /// How [`AppendProgress::prepare`] treats the existing bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,6 +211,12 @@ impl AppendMap {
             self.ready
         );
         let inner = self.shared.inner();
+        debug_assert!(
+            inner.reserved.0.offset.load(Ordering::Relaxed) == self.next
+                && inner.reserved.0.slots.load(Ordering::Relaxed) == self.index,
+            "someone else has handed out slot {}",
+            self.index
+        );
         let memory = match &inner.region {
             Some(region) => Memory::Mapped { start: region.at(self.next), len },
             None => Memory::Heap(vec![0; len].into_boxed_slice()),
@@ -224,6 +232,7 @@ impl AppendMap {
 
     /// Returns the file offset of the next slot.
     pub fn position(&self) -> u64 {
+        debug_assert!(self.next <= self.ready, "{} was handed out, but {} is ready", self.next, self.ready);
         self.next
     }
 
@@ -298,12 +307,26 @@ impl AppendProgress {
 
     /// Returns the offset up to which slots have been handed out.
     pub fn reserved(&self) -> u64 {
-        self.shared.inner().reserved.0.offset.load(Ordering::Acquire)
+        let inner = self.shared.inner();
+        let reserved = inner.reserved.0.offset.load(Ordering::Acquire);
+        debug_assert!(
+            inner.range.start <= reserved && reserved <= inner.range.end,
+            "slots end at {reserved}, outside of {:?}",
+            inner.range
+        );
+        reserved
     }
 
     /// Returns the offset up to which memory is ready to be handed out.
     pub fn ready(&self) -> u64 {
-        self.shared.inner().ready.0.load(Ordering::Acquire)
+        let inner = self.shared.inner();
+        let ready = inner.ready.0.load(Ordering::Acquire);
+        debug_assert!(
+            inner.range.start <= ready && ready <= inner.range.end,
+            "memory is ready up to {ready}, outside of {:?}",
+            inner.range
+        );
+        ready
     }
 
     /// Returns the error of the first failed slot: its write failed, or it was dropped without a
@@ -327,6 +350,7 @@ impl AppendProgress {
         if from >= to {
             return Ok(());
         }
+        debug_assert!(from.is_multiple_of(4096), "memory is ready up to {from}, inside a page");
         // Zeros must not overwrite a slot.
         let reserved = inner.reserved.0.offset.load(Ordering::Acquire);
         assert!(reserved <= from, "slots up to {reserved} were handed out, but only {from} was ready");
@@ -414,6 +438,7 @@ impl Slot {
     #[cold]
     fn write(&self, bytes: &[u8]) -> std::result::Result<(), Arc<Error>> {
         let inner = self.inner();
+        debug_assert!(inner.region.is_none(), "a slot of mapped memory is on the heap");
         inner.file.write_all_at(bytes, self.start).map_err(|error| inner.fail(error))
     }
 
@@ -427,6 +452,11 @@ impl Slot {
     #[inline]
     fn mark_done(&self) {
         let place = &self.inner().ring[(self.index % RING) as usize];
+        debug_assert!(
+            self.index < self.inner().reserved.0.slots.load(Ordering::Relaxed),
+            "slot {} was never handed out",
+            self.index
+        );
         // ORDER: release, so that a thread that sees the mark also sees the bytes and the failure.
         debug_assert!(
             place.load(Ordering::Relaxed) <= self.start,
@@ -478,6 +508,12 @@ impl Inner {
             *walked = Walked { index: walked.index + 1, offset: end };
         }
         debug_assert!(walked.index <= slots, "{} slots are committed of {slots}", walked.index);
+        debug_assert!(
+            walked.offset >= self.range.start
+                && walked.offset <= self.reserved.0.offset.load(Ordering::Relaxed),
+            "slots are committed up to {}, which was not handed out",
+            walked.offset
+        );
         *walked
     }
 
@@ -496,6 +532,11 @@ impl Inner {
             _ => LARGE_PIECE_BYTES,
         };
         debug_assert!(range.start.is_multiple_of(4096), "zeros from {} on, inside a page", range.start);
+        debug_assert!(
+            self.range.start <= range.start && range.end <= self.range.end,
+            "zeros in {range:?}, outside of {:?}",
+            self.range
+        );
         let mut at = range.start;
         while at < range.end {
             let len = (range.end - at).min(piece as u64);

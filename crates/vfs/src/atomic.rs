@@ -123,6 +123,12 @@ impl AtomicFile {
     /// fails, the sync of the directory, readers see the new file already, but a power loss may
     /// bring the old one back. Both are complete.
     pub fn commit(mut self) -> Result<()> {
+        debug_assert!(
+            self.temporary.parent() == self.target.parent(),
+            "{} and {} are in two directories, and one sync does not cover both",
+            self.temporary.display(),
+            self.target.display()
+        );
         // ORDER: the content is durable before the name refers to it. Otherwise a crash could leave
         // the final name on an empty or torn file.
         self.file.sync_data()?;

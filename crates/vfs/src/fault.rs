@@ -98,7 +98,13 @@ impl FaultFs {
     /// drawn ones.
     pub fn images_at_crash(&self, random: u64) -> Vec<(CrashImage, FaultFs)> {
         self.state().gate.power_off();
-        self.crash_point().images(random).collect()
+        let images: Vec<_> = self.crash_point().images(random).collect();
+        debug_assert!(
+            images.len() as u64 == random.saturating_add(2),
+            "{} images, of which {random} are drawn",
+            images.len()
+        );
+        images
     }
 
     /// Returns the state that a crash would hit now. The machine keeps running.
@@ -214,6 +220,7 @@ impl Fs for FaultFs {
             .begin(Operation::Link, || L::HardLink { from: from.to_owned(), to: to.to_owned() })
             .and_then(|_| state.disk.tree.plan_link(from, to))
             .map_err(|source| Error::new(Operation::Link, to, source))?;
+        debug_assert!(change.target.is_some(), "a link clears {:?}", change.name);
         state.disk.change_name(change);
         Ok(())
     }
@@ -224,6 +231,7 @@ impl Fs for FaultFs {
             .begin(Operation::Remove, || L::Remove { path: path.to_owned() })
             .and_then(|_| state.disk.tree.plan_remove(path))
             .map_err(|source| Error::new(Operation::Remove, path, source))?;
+        debug_assert!(change.target.is_none(), "a removal sets {:?}", change.name);
         state.disk.change_name(change);
         Ok(())
     }
@@ -242,7 +250,9 @@ impl Fs for FaultFs {
         let names = begun.and_then(|_| state.disk.tree.lookup(path));
         let names = names.and_then(|dir| state.disk.tree.names(dir));
         let names = names.map_err(|source| Error::new(Operation::ReadDir, path, source))?;
-        Ok(names.keys().map(|name| path.join(name)).collect())
+        let paths: Vec<PathBuf> = names.keys().map(|name| path.join(name)).collect();
+        debug_assert!(paths.is_sorted(), "the names of a directory are out of order");
+        Ok(paths)
     }
 
     fn sync_dir(&self, path: &Path) -> Result<()> {

@@ -161,6 +161,7 @@ pub trait Fs: Debug + Send + Sync + 'static {
             }
             missing.push(parent);
         }
+        debug_assert!(missing.is_sorted_by(|child, parent| child.starts_with(parent)), "{missing:?}");
         // ORDER: from the top down, each directory is durable before anything is created in it. A
         // durable directory inside one that is not durable would be lost with its parent.
         for directory in missing.into_iter().rev() {
@@ -283,6 +284,11 @@ pub trait File: Debug + Send + Sync + 'static {
     fn read_batch(&self, requests: &mut [ReadRequest<'_>]) {
         for request in requests {
             request.result = self.read_vectored_at(&mut request.buffers, request.offset);
+            debug_assert!(
+                request.result.as_ref().map_or(0, |count| *count)
+                    <= request.buffers.iter().map(|buffer| buffer.len()).sum::<usize>(),
+                "more was read than the buffers take"
+            );
         }
     }
 
@@ -292,6 +298,10 @@ pub trait File: Debug + Send + Sync + 'static {
     fn write_batch(&self, requests: &mut [WriteRequest<'_>]) {
         for request in requests {
             request.result = self.write_at(request.bytes, request.offset);
+            debug_assert!(
+                request.result.as_ref().map_or(0, |count| *count) <= request.bytes.len(),
+                "more was written than there is"
+            );
         }
     }
 

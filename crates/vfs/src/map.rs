@@ -26,6 +26,7 @@ pub use load::{Load, LoadReport};
 
 /// Size and alignment of a huge page on x86-64 and on arm64 with 4 KiB base pages.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
+const _: () = assert!(HUGE_PAGE_BYTES.is_power_of_two());
 
 /// Files are copied to memory in pieces of this size.
 const COPY_CHUNK_BYTES: usize = 8 << 20;
@@ -95,6 +96,7 @@ impl Map {
             }
             debug_assert!(offset == range.end.max(range.start), "{offset} is not the end of {range:?}");
         });
+        debug_assert!(!map.as_ref().is_ok_and(|map| map.len != len), "the copy is not {len} bytes long");
         match failure {
             Some(error) => Err(error),
             None => map.map_err(|source| Error::new(Operation::Map, file.path(), source)),
@@ -149,6 +151,7 @@ impl Map {
     pub fn slice(&self, range: Range<usize>) -> Map {
         let end = range.end.min(self.len);
         let start = range.start.min(end);
+        debug_assert!(start <= end && end <= self.len, "{start}..{end} of {} bytes", self.len);
         // The result stays within the bytes that `region` owns.
         Map { start: self.start.wrapping_add(start), len: end - start, region: self.region.clone() }
     }
@@ -191,7 +194,13 @@ impl Map {
     /// Records the pages to unlock before the memory is freed. Unmapping a kernel mapping unlocks
     /// it anyway.
     fn remember_locked(&self, pages: &Pages) {
-        if let Region::Heap { locked, .. } = &*self.region {
+        if let Region::Heap { bytes, locked } = &*self.region {
+            debug_assert!(
+                bytes
+                    .as_ptr_range()
+                    .contains(&pages.start.cast_const().cast::<u8>().wrapping_add(pages.head)),
+                "the locked pages hold no byte of the map"
+            );
             let mut locked = locked.lock().unwrap_or_else(PoisonError::into_inner);
             debug_assert!(pages.start.addr().is_multiple_of(rustix::param::page_size()) && pages.bytes > 0);
             locked.push((pages.start.addr(), pages.bytes));

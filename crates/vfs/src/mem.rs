@@ -111,6 +111,7 @@ impl State {
 const DEVICE: u64 = 0;
 
 pub(crate) fn metadata_of<F>(tree: &Tree<F>, inode: u64, device: u64, len: impl Fn(&F) -> u64) -> Metadata {
+    debug_assert!(tree.node(inode).is_some(), "inode {inode} has a name, but is gone");
     let (is_dir, len) = match tree.node(inode) {
         Some(Node::File(file)) => (false, len(file)),
         _ => (true, 0),
@@ -135,6 +136,10 @@ impl Fs for MemFs {
         let mut state = self.state();
         let plan = state.tree.plan_rename(from, to);
         if let Some((set, clear)) = plan.map_err(|source| Error::new(Operation::Rename, from, source))? {
+            debug_assert!(
+                set.target.is_some() && clear.target.is_none(),
+                "{set:?} and {clear:?} are no rename"
+            );
             state.apply(&set);
             state.apply(&clear);
         }
@@ -171,7 +176,9 @@ impl Fs for MemFs {
         let state = self.state();
         let names = state.tree.lookup(path).and_then(|inode| state.tree.names(inode));
         let names = names.map_err(|source| Error::new(Operation::ReadDir, path, source))?;
-        Ok(names.keys().map(|name| path.join(name)).collect())
+        let paths: Vec<PathBuf> = names.keys().map(|name| path.join(name)).collect();
+        debug_assert!(paths.is_sorted(), "the names of a directory are out of order");
+        Ok(paths)
     }
 
     fn sync_dir(&self, path: &Path) -> Result<()> {

@@ -116,6 +116,10 @@ impl Reservation {
             "{from}..{to} of {}",
             self.len
         );
+        debug_assert!(
+            touched || from >= to || (part.start <= from && to <= part.end),
+            "{from}..{to} is released, of which only {part:?} may be"
+        );
         // SAFETY: `from < to <= len`, so the address lies inside the mapping.
         (from < to).then(|| (unsafe { self.start.add(from) }, to - from))
     }
@@ -123,6 +127,12 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
+        debug_assert!(
+            self.start >= self.base
+                && self.start.addr().get() - self.base.addr().get() + self.len <= self.mapped,
+            "the {} bytes to unmap do not hold the reservation",
+            self.mapped
+        );
         // SAFETY: the mapping was made in `new` and is unmapped once; no address outlives its
         // owner.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.mapped) };
@@ -237,6 +247,13 @@ impl<T: ZeroIsValid> Deref for Zeroed<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
+        #[cfg(not(cairn_shuttle))]
+        debug_assert!(
+            self.len.saturating_mul(size_of::<T>()) <= self.memory.len(),
+            "{} values are in {} bytes",
+            self.len,
+            self.memory.len()
+        );
         // SAFETY: as in `at`, for all values.
         unsafe { std::slice::from_raw_parts(self.first().as_ptr(), self.len) }
     }

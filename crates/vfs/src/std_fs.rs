@@ -247,6 +247,11 @@ impl File for StdFile {
                 debug_assert!(results.len() == requests.len());
                 for (request, result) in requests.iter_mut().zip(results) {
                     request.result = result.map_err(wrap(request.offset));
+                    debug_assert!(
+                        request.result.as_ref().map_or(0, |count| *count)
+                            <= request.buffers.iter().map(|buffer| buffer.len()).sum::<usize>(),
+                        "the result is that of another read"
+                    );
                 }
                 return;
             }
@@ -267,6 +272,10 @@ impl File for StdFile {
                 debug_assert!(results.len() == requests.len());
                 for (request, result) in requests.iter_mut().zip(results) {
                     request.result = result.map_err(wrap(request.offset));
+                    debug_assert!(
+                        request.result.as_ref().map_or(0, |count| *count) <= request.bytes.len(),
+                        "the result is that of another write"
+                    );
                 }
                 return;
             }
@@ -279,6 +288,7 @@ impl File for StdFile {
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
         let wrap = |source| Error::new(Operation::Write, &self.path, source).at(offset);
         check_writable(self.access).and_then(|()| check_offset(offset, 0)).map_err(wrap)?;
+        debug_assert!(!(self.in_order && self.direct), "a file without offsets is open for direct I/O");
         if self.in_order {
             return repeat(|| (&self.file).write(buf)).map_err(wrap);
         }

@@ -33,6 +33,8 @@ pub use std::sync::OnceLock;
 #[repr(align(128))]
 pub struct CacheAligned<T>(pub T);
 
+const _: () = assert!(align_of::<CacheAligned<u8>>() == 128 && size_of::<CacheAligned<u8>>() == 128);
+
 impl<T> std::ops::Deref for CacheAligned<T> {
     type Target = T;
 

@@ -99,6 +99,7 @@ impl Appender {
         if self.map.position() > u64::from(HEADER_BYTES) {
             self.next_segment(0)?;
         }
+        debug_assert!(self.map.position() == u64::from(HEADER_BYTES), "the new segment has records");
         Ok(self.position())
     }
 

@@ -46,6 +46,9 @@ pub(crate) const HEADER_COPIES: [usize; 2] = [0, 2048];
 const HEADER_USED: usize = 96;
 const _: () = assert!(HEADER_COPIES[0] + HEADER_USED <= HEADER_COPIES[1]);
 const _: () = assert!(HEADER_COPIES[1] + HEADER_USED <= HEADER_BYTES as usize && HEADER_BYTES == 4096);
+// No copy crosses a sector of 512 bytes.
+const _: () =
+    assert!(HEADER_COPIES[0] % 512 + HEADER_USED <= 512 && HEADER_COPIES[1] % 512 + HEADER_USED <= 512);
 /// The header size of version 1.
 const HEADER_USED_1: usize = 64;
 const _: () = assert!(HEADER_USED_1 + 8 + NOTE_BYTES + 8 == HEADER_USED);
@@ -85,6 +88,7 @@ pub(crate) const HEAD_BYTES: usize = 16;
 pub(crate) const RECORD_ALIGNMENT: u32 = 8;
 const _: () = assert!(HEADER_BYTES.is_multiple_of(RECORD_ALIGNMENT) && HEAD_BYTES.is_multiple_of(8));
 const _: () = assert!((Kind::Note as u32) < RECORD_ALIGNMENT && Kind::Data as u32 > 0);
+const _: () = assert!(RECORD_ALIGNMENT == 1 << 3, "the kind of a record has 3 bits");
 /// The longest payload of a record: 1 GiB.
 pub const MAX_RECORD_BYTES: usize = 1 << 30;
 /// The largest allowed segment size.

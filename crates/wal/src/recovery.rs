@@ -391,6 +391,12 @@ impl Recovery {
     /// Reads the rest of the log and returns its end. Errors: those of [`Recovery::next`].
     pub fn finish(mut self) -> Result<Tail> {
         while self.next()?.is_some() {}
+        debug_assert!(
+            self.links.is_empty() || self.links.len() == self.index + 1,
+            "the log ends in segment {} of {}",
+            self.index,
+            self.links.len()
+        );
         let reached = self.position();
         let start = self.links.first().and_then(|link| link.header.previous).map_or(Lsn::ZERO, |p| p.end);
         let salts = self.links.iter().map(|link| (link.header.number, link.header.salt)).collect();

@@ -309,7 +309,8 @@ impl Shared {
         let mut files = lock(&self.files);
         if lock(&self.prepared).is_none() {
             let prepared = self.prepare(&mut files, 0)?;
-            *lock(&self.prepared) = Some(prepared);
+            let unused = lock(&self.prepared).replace(prepared);
+            debug_assert!(unused.is_none(), "{unused:?} was prepared already");
         }
         Ok(())
     }

@@ -137,5 +137,6 @@ pub(super) fn false_positive_rate(bits_per_key: f64, probes: u32) -> f64 {
         let clear = (1.0 - 1.0 / line_bits).powf(f64::from(probes) * f64::from(keys));
         rate += log_share.exp() * (1.0 - clear).powi(probes as i32);
     }
+    debug_assert!((0.0..1.001).contains(&rate), "{rate} at {bits_per_key} bits is no probability");
     rate
 }

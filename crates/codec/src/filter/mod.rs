@@ -177,9 +177,11 @@ fn split(bytes: &[u8]) -> Result<(&[u8], Trailer)> {
 
 impl Trailer {
     fn push(self, out: &mut Vec<u8>) {
+        let start = out.len();
         out.extend_from_slice(&self.units.to_le_bytes());
         out.extend_from_slice(&self.first_wide.to_le_bytes());
         out.extend_from_slice(&[0, 0, 0, 0, self.kind, self.bits, 0, 0]);
+        debug_assert!(out.len() - start == TRAILER_BYTES, "a trailer of {} bytes", out.len() - start);
     }
 }
 

@@ -204,5 +204,7 @@ fn shape(keys: usize, bits: f64) -> Ribbon {
 pub(super) fn false_positive_rate(bits_per_key: f64) -> f64 {
     let columns = columns_for(bits_per_key);
     let whole = columns.floor();
-    0.5f64.powf(whole) * (1.0 - columns.fract() / 2.0)
+    let rate = 0.5f64.powf(whole) * (1.0 - columns.fract() / 2.0);
+    debug_assert!((0.0..=1.0).contains(&rate), "{rate} at {bits_per_key} bits is no probability");
+    rate
 }

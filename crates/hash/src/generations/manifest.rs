@@ -35,6 +35,8 @@ const _: () = assert!(HEAD_BYTES == 16 + ENTRY_BYTES, "the pending generation is
 /// Bound on the size of a manifest. No store is left to gather so many deltas, because each costs
 /// every lookup a cache miss.
 const BYTES_MAX: u64 = 1 << 20;
+/// The most generations that a manifest can list, before its checksum.
+const LISTED_MAX: usize = (BYTES_MAX as usize - HEAD_BYTES - SUM_BYTES) / ENTRY_BYTES;
 
 /// The identity of a file of a store, as its header states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,7 +83,17 @@ impl Manifest {
     }
 
     /// Writes the manifest of the store at `target` atomically and durably.
+    ///
+    /// Errors: [`Error::Invalid`] for more deltas than a manifest can list.
     pub fn write(&self, fs: &Arc<dyn Fs>, target: &Path) -> Result<()> {
+        // A pending delta will be listed later, when it is too late to refuse it.
+        let pending = usize::from(matches!(self.next, Next::Delta(_)));
+        if self.listed.len() + pending > LISTED_MAX {
+            return Err(Error::invalid(format!(
+                "{} has as many deltas as a store can have: merge them into a new base first",
+                target.display()
+            )));
+        }
         let problem = self.problem();
         ensure!(problem.is_none(), "a manifest with {problem:?}");
         let path = names::manifest(target);
@@ -161,6 +173,7 @@ impl Manifest {
     /// Decodes the manifest without its checksum, which was verified.
     fn decode_v1(path: &Path, bytes: &[u8]) -> Result<Manifest> {
         let wrong = |offset: usize, detail: String| Err(Error::corruption(path, offset as u64, detail));
+        debug_assert!((bytes.len() - HEAD_BYTES).is_multiple_of(ENTRY_BYTES), "checked by `decode`");
         let at = |at: usize| Generation { number: word64(bytes, at), id: word64(bytes, at + 8) };
         let next = match word32(bytes, 12) {
             0 => Next::Nothing,
@@ -182,20 +195,24 @@ impl Manifest {
             Next::Nothing => 0,
             Next::Delta(next) | Next::Base(next) => next.number,
         };
-        self.listed.last().map_or(0, |last| last.number).max(next)
+        let newest = self.listed.last().map_or(0, |last| last.number).max(next);
+        debug_assert!(self.listed.iter().all(|listed| listed.number <= newest), "{newest} of {self:?}");
+        newest
     }
 
     /// Returns the generations that should exist, the base first. `base` is the base that was found
     /// and `deltas` are the numbers of the deltas that were found. The pending generation is
     /// included if it was published.
     pub fn expected(&self, base: Generation, deltas: &[u64]) -> Vec<Generation> {
-        match self.next {
+        let expected: Vec<Generation> = match self.next {
             Next::Base(next) if next == base => vec![next],
             Next::Delta(next) if deltas.contains(&next.number) => {
                 self.listed.iter().copied().chain([next]).collect()
             }
             _ => self.listed.clone(),
-        }
+        };
+        debug_assert!(expected.is_sorted_by(|a, b| a.number < b.number), "{expected:?} out of order");
+        expected
     }
 }
 
@@ -228,6 +245,8 @@ pub(super) fn missing_generation(file: PathBuf, target: &Path, generation: u64) 
 
 #[cfg(test)]
 mod tests {
+    use cairn_vfs::MemFs;
+
     use super::*;
 
     fn list() -> Manifest {
@@ -251,6 +270,26 @@ mod tests {
         let bytes = list().encode();
         assert_eq!(bytes[..16], *b"CAIRNGEN\x01\0\0\0\x01\0\0\0");
         assert_eq!(bytes[16..48], [5u64, 105, 0, 100].map(u64::to_le_bytes).concat());
+    }
+
+    /// Goal: a manifest that could not be read is not written. Method: the longest one, pending
+    /// delta included, and one more.
+    #[test]
+    fn longest_manifest() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        fs.create_dir_all(Path::new("/s")).unwrap();
+        let target = Path::new("/s/store.cairn");
+        let generation = |number: usize| Generation { number: number as u64, id: 1 };
+        let listed = |count: usize| (0..count).map(generation).collect::<Vec<_>>();
+        let full = Manifest { listed: listed(LISTED_MAX), next: Next::Nothing };
+        full.write(&fs, target).unwrap();
+        assert_eq!(Manifest::read(&*fs, target).unwrap(), Some(full));
+        for refused in [
+            Manifest { listed: listed(LISTED_MAX + 1), next: Next::Nothing },
+            Manifest { listed: listed(LISTED_MAX), next: Next::Delta(generation(LISTED_MAX)) },
+        ] {
+            assert!(matches!(refused.write(&fs, target), Err(Error::Invalid { .. })));
+        }
     }
 
     /// Goal: all damage is detected. Method: each single bit flipped, the bytes cut at every

@@ -71,6 +71,10 @@ impl StoreBuilder {
         };
         let taken = taken.max(manifest.as_ref().map_or(0, Manifest::newest));
         let generation = if taken > 0 { next_generation(path, taken.max(old))? } else { old };
+        debug_assert!(
+            generation >= old && (taken == 0 || generation > taken),
+            "generation {generation} does not supersede {old} and {taken}"
+        );
         let listing = match (manifest, base) {
             (None, _) => Listing::None,
             (Some(manifest), Some(base)) => {

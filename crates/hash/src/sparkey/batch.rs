@@ -130,6 +130,7 @@ impl SparkeyReader {
             }
         }
         rest.sort_unstable();
+        debug_assert!(rest.iter().all(|(address, _)| *address != 0), "an empty slot has no record");
         let (mut cursor, mut buffer) = (None, Vec::new());
         for (address, number) in rest {
             let (key, place) = (keys[number].as_ref(), first + number);

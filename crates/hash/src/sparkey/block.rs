@@ -64,6 +64,12 @@ impl RawWindow {
                 return Err(error.into());
             }
         }
+        debug_assert!(
+            offset >= self.start && offset + wanted <= self.start + self.bytes.len() as u64,
+            "{wanted} bytes at {offset} of {} at {}",
+            self.bytes.len(),
+            self.start
+        );
         Ok(self.bytes.get((offset - self.start) as usize..).unwrap_or_default())
     }
 }
@@ -90,6 +96,7 @@ pub(super) fn read_block(
     let (compressed_bytes, head_bytes) =
         varint::decode(head).map_err(|error| log.corruption(position, format!("block length: {error}")))?;
     let start = position + head_bytes as u64;
+    debug_assert!(start <= log.end, "the length of the block ends at {start} of {}", log.end);
     let left = log.end - start;
     let most = compressed_bytes_max(log.header.block_bytes);
     if compressed_bytes > most {

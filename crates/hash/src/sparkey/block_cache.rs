@@ -63,6 +63,10 @@ impl BlockCache {
         let affordable = budget_bytes / (block_bytes / 2 + place_bytes);
         let wanted = blocks.saturating_add(1).saturating_mul(2).min(affordable).min(stored);
         let place_count = if compressed { usize::try_from(wanted).unwrap_or(0) } else { 0 };
+        debug_assert!(
+            place_count as u64 * place_bytes <= budget_bytes,
+            "{place_count} places exceed the budget of {budget_bytes} bytes"
+        );
         BlockCache {
             places: OnceLock::new(),
             place_count,
@@ -112,6 +116,7 @@ impl BlockCache {
             return None;
         }
         let places = self.places.get_or_init(|| (0..self.place_count).map(|_| OnceLock::new()).collect());
+        debug_assert_eq!(places.len(), self.place_count);
         let position = block.position;
         let mut block = Some(block);
         for place in self.ways(position) {
@@ -130,7 +135,8 @@ impl BlockCache {
                 _ => {}
             }
         }
-        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let before = self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "{bytes} bytes are given back of {before}");
         None
     }
 
@@ -147,6 +153,7 @@ impl BlockCache {
         let hash = position.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (count, first) =
             (self.place_count, ((u128::from(hash) * self.place_count as u128) >> 64) as usize);
+        debug_assert!(first < count || count == 0, "place {first} of {count}");
         (0..WAYS.min(count))
             .map(move |way| if first + way < count { first + way } else { first + way - count })
     }

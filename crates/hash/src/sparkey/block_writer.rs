@@ -77,6 +77,7 @@ impl BlockWriter {
     pub fn add(&mut self, mut bytes: &[u8], out: &mut AppendWriter) -> Result<()> {
         while !bytes.is_empty() {
             let count = bytes.len().min(self.block_bytes - self.pending.len());
+            debug_assert!(count > 0, "a full block is still pending");
             let (now, rest) = bytes.split_at(count);
             self.pending.extend_from_slice(now);
             bytes = rest;
@@ -90,7 +91,15 @@ impl BlockWriter {
 
     /// Ends the current record.
     pub fn end(&mut self, out: &mut AppendWriter) -> Result<()> {
-        if self.spilled { self.close_block(out) } else { Ok(()) }
+        if self.spilled {
+            self.close_block(out)?;
+        }
+        debug_assert!(
+            !self.spilled || self.pending.is_empty(),
+            "{} bytes follow a record that ends its block",
+            self.pending.len()
+        );
+        Ok(())
     }
 
     /// Compresses and writes the pending bytes, if there are any.

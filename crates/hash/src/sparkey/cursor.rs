@@ -11,6 +11,7 @@ use crate::{Error, Result};
 
 /// Size of a lookup's read from a file: one page, which holds most records and their neighbours.
 const LOOKUP_BYTES: u64 = 4096;
+const _: () = assert!(LOOKUP_BYTES >= RecordHead::BYTES_MAX as u64, "one read holds a head");
 /// Size of a scan's read from a file.
 const SCAN_BYTES: u64 = 256 << 10;
 /// Output grows in steps of at most this many bytes, because a claimed length may be corrupt.
@@ -99,6 +100,7 @@ impl<'a> Cursor<'a> {
         {
             let offset = block.offsets.get(entry as usize).copied();
             self.at = offset.ok_or_else(|| self.no_entry(position, entry))? as usize;
+            debug_assert!(self.at < block.bytes.len(), "a record at {} of its block", self.at);
             return Ok(());
         }
         self.at = 0;
@@ -138,6 +140,7 @@ impl<'a> Cursor<'a> {
             self.load_block(self.next, false, self.use_cache)?;
             *entry = 0;
         }
+        debug_assert!(self.block_position().is_some(), "a record begins in a block");
         Ok(self.block_position())
     }
 
@@ -235,6 +238,7 @@ impl<'a> Cursor<'a> {
         if !self.log.is_compressed() && count > self.log.end - self.next {
             return Err(self.record_too_long(count));
         }
+        let (start, wanted) = (out.len(), count);
         while count > 0 {
             let chunk = self.fill(count.min(GROWTH_BYTES))?;
             let step = chunk.len().min(usize::try_from(count).unwrap_or(usize::MAX));
@@ -245,6 +249,7 @@ impl<'a> Cursor<'a> {
             self.consume(step);
             count -= step as u64;
         }
+        debug_assert_eq!((out.len() - start) as u64, wanted, "all bytes of the record were appended");
         Ok(())
     }
 
@@ -305,6 +310,7 @@ impl<'a> Cursor<'a> {
         self.block = Block::None;
         self.at = 0;
         if use_cache && let Some(block) = self.log.blocks.get(position) {
+            debug_assert_eq!(block.position, position, "the cache has another block there");
             self.next = block.next;
             self.block = Block::Cached(block);
             return Ok(());

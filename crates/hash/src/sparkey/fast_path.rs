@@ -57,6 +57,7 @@ impl<'a> InMemory<'a> {
 
     #[inline(always)]
     fn get_in<const H: usize, const A: usize>(&self, key: &[u8]) -> Answer<'a> {
+        debug_assert_eq!((H, A), (self.header.hash_bytes as usize, self.header.address_bytes as usize));
         let hash = self.hash::<H>(key);
         match probe::<H, A>(self, hash) {
             Step::Candidate(address) => match self.record(address, key) {

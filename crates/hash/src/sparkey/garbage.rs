@@ -79,5 +79,6 @@ fn places(log: &Log) -> Result<Vec<Sums>> {
     if places.last() != Some(&now) {
         places.push(now);
     }
+    debug_assert!(places.is_sorted_by_key(|place| place.dead_bytes), "a dead record stays dead");
     Ok(places)
 }

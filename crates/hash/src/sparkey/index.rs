@@ -86,6 +86,7 @@ impl Slots for FileSlots<'_> {
         debug_assert!(slot >= self.first, "slot {slot} before the window at {}", self.first);
         let at = ((slot - self.first) * slot_bytes) as usize;
         let bytes = self.window.get(at..).unwrap_or_default();
+        debug_assert!(bytes.len() as u64 >= slot_bytes, "the window ends before slot {slot}");
         Ok(match (self.header.hash_bytes, self.header.address_bytes) {
             (4, 4) => Slot::decode::<4, 4>(bytes),
             (4, _) => Slot::decode::<4, 8>(bytes),
@@ -219,6 +220,7 @@ impl Index {
         window_slots: u64,
         mut visit: impl FnMut(u64, Slot) -> Result<()>,
     ) -> Result<()> {
+        debug_assert!(count <= self.ring.capacity, "{count} slots of {}", self.ring.capacity);
         let mut file_slots = match &self.bytes {
             Bytes::Map(_) => None,
             Bytes::File(file) => Some(self.file_slots(&**file, window_slots)),
@@ -274,5 +276,6 @@ impl Index {
 /// Returns the hash of `key` with `hash_bytes` of 4 or 8.
 #[inline]
 pub(super) fn hash_key(hash_bytes: u32, seed: u32, key: &[u8]) -> u64 {
+    debug_assert!(hash_bytes == 4 || hash_bytes == 8, "a hash of {hash_bytes} bytes");
     if hash_bytes == 4 { u64::from(murmur3::hash32(key, seed)) } else { murmur3::hash64(key, seed) }
 }

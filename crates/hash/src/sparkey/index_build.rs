@@ -33,6 +33,7 @@ const WIDE_HASH_PUTS: u64 = 1 << 23;
 /// The maximum number of bits of an address, the entry bits included, for which an address takes
 /// four bytes.
 const NARROW_ADDRESS_BITS: u32 = 30;
+const _: () = assert!(NARROW_ADDRESS_BITS < u32::BITS, "such an address has four bytes");
 /// Memory for decompressed blocks while a build looks up keys that occur more than once.
 const BLOCK_CACHE_BYTES: u64 = 64 << 20;
 /// If the log is compressed, its decompressed blocks get the memory of the build divided by this.
@@ -166,7 +167,7 @@ fn plan(log: &Log, options: &IndexOptions, index_path: &Path) -> Result<IndexHea
     }
     let capacity = (header.puts as f64 * options.sparsity.unwrap_or(IndexOptions::SPARSITY_MIN)) as u64 | 1;
     ensure!(capacity >= header.puts, "{capacity} slots for {} puts", header.puts);
-    Ok(IndexHeader {
+    let header = IndexHeader {
         identifier: header.identifier,
         seed,
         data_end: header.data_end,
@@ -182,7 +183,14 @@ fn plan(log: &Log, options: &IndexOptions, index_path: &Path) -> Result<IndexHea
         entry_bits,
         collisions: 0,
         displacement_total: 0,
-    })
+    };
+    debug_assert!(
+        header.file_bytes().is_none_or(|bytes| {
+            IndexHeader::decode(index_path, &header.encode(), bytes).is_ok_and(|read| read == header)
+        }),
+        "decoded as it is encoded: {header:?}"
+    );
+    Ok(header)
 }
 
 /// Reads the log to its end, which checks its records against the header.
@@ -361,7 +369,9 @@ impl Build<'_> {
         let (position, entry) = self.header.split(address);
         let head = lookups.seek(position, entry)?;
         key.clear();
-        lookups.append_to(head.key_bytes, key)
+        lookups.append_to(head.key_bytes, key)?;
+        debug_assert_eq!(key.len() as u64, head.key_bytes, "the whole key was read");
+        Ok(())
     }
 }
 

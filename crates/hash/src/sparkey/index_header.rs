@@ -22,6 +22,8 @@ use crate::{Error, Result};
 
 /// The size of an index's header in bytes, and the offset of its first slot.
 pub(super) const INDEX_HEADER_BYTES: usize = 112;
+const _: () =
+    assert!(INDEX_HEADER_BYTES == 8 * size_of::<u32>() + 10 * size_of::<u64>(), "the sum of its fields");
 
 pub(super) const MAGIC: u32 = 0x9a11_318f;
 const LOG_MAGIC: u32 = 0x49b3_9c95;
@@ -206,6 +208,7 @@ impl IndexHeader {
     /// Checks that the overwritten and deleted records can have the size in the header. Their exact
     /// size is known only after all of them were read.
     fn check_garbage(&self, path: &Path, log: &LogHeader) -> Result<()> {
+        debug_assert!(self.entries <= self.puts, "{} entries of {} puts", self.entries, self.puts);
         let dead = self.puts - self.entries;
         // A live record has at least two bytes, and so has a dead one. The C library also counts
         // DELETE records. If it changes the size of the hashes, it counts everything that it

@@ -50,9 +50,11 @@ const _: () = assert!(size_of::<SortEntry>() == ENTRY_BYTES, "the memory of a so
 
 impl SortEntry {
     fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
         for field in [self.home, self.address_and_kind, self.hash] {
             out.extend_from_slice(&field.to_le_bytes());
         }
+        debug_assert_eq!(SortEntry::decode(&out[start..]), *self, "decoded as it is encoded");
     }
 
     fn decode(bytes: &[u8]) -> Self {
@@ -202,6 +204,7 @@ impl Merge {
             merge.runs.push(run);
             start = end;
         }
+        debug_assert_eq!(merge.heads.len(), merge.runs.len(), "every run has a first entry");
         Ok(merge)
     }
 
@@ -229,6 +232,7 @@ impl Run {
             self.at = 0;
             debug_assert!(count.is_multiple_of(ENTRY_BYTES as u64), "{count} bytes of whole entries");
         }
+        debug_assert!(self.at + ENTRY_BYTES <= self.buffer.len(), "a part of an entry at {}", self.at);
         let entry = SortEntry::decode(&self.buffer[self.at..]);
         self.at += ENTRY_BYTES;
         Ok(Some(entry))

@@ -73,6 +73,7 @@ impl Log {
         (self.end, self.puts) = (end, puts);
         if let Bytes::Map(map) = &mut self.bytes {
             *map = map.slice(0..end.saturating_sub(LOG_HEADER_BYTES as u64) as usize);
+            debug_assert_eq!((LOG_HEADER_BYTES + map.len()) as u64, end, "all visible records are mapped");
         }
     }
 

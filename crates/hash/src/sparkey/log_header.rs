@@ -23,6 +23,8 @@ use crate::{Error, Result};
 
 /// The size of a log's header in bytes, and the offset of its first record.
 pub(super) const LOG_HEADER_BYTES: usize = 84;
+const _: () =
+    assert!(LOG_HEADER_BYTES == 7 * size_of::<u32>() + 7 * size_of::<u64>(), "the sum of its fields");
 
 const MAGIC: u32 = 0x49b3_9c95;
 const INDEX_MAGIC: u32 = super::index_header::MAGIC;

@@ -168,7 +168,9 @@ impl<'a> LogEntry<'_, 'a> {
 
     /// Returns the key.
     pub fn key(&self) -> &[u8] {
-        self.scan.borrowed_key.unwrap_or(&self.scan.key)
+        let key = self.scan.borrowed_key.unwrap_or(&self.scan.key);
+        debug_assert_eq!(key.len() as u64, self.scan.head.key_bytes, "the key of another record");
+        key
     }
 
     /// Returns the length of the value in bytes; 0 for a DELETE.
@@ -196,6 +198,7 @@ impl<'a> LogEntry<'_, 'a> {
     /// copied.
     pub fn value(&mut self) -> Result<Cow<'a, [u8]>> {
         let left = self.scan.value_left;
+        debug_assert!(left <= self.value_bytes(), "{left} bytes are left of {}", self.value_bytes());
         if self.scan.log.uncompressed_in_memory().is_some()
             && let Some(value) = self.scan.cursor.borrow(left)
         {

@@ -253,6 +253,11 @@ impl LogWriter {
                 "a reader accepts the log: {:?}",
                 writer.header
             );
+            debug_assert_eq!(
+                LogHeader::decode(&writer.path, &writer.header.encode(), end).ok(),
+                Some(writer.header),
+                "decoded as it is encoded"
+            );
             writer.file.write_all_at(&writer.header.encode(), 0)?;
             if writer.sync {
                 writer.file.sync_data()?;

@@ -25,7 +25,9 @@ impl Modulus {
         let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
         let remainder = n.wrapping_sub(quotient.wrapping_mul(self.divisor));
         debug_assert!(remainder / 2 < self.divisor, "the estimate is at most one too small");
-        if remainder >= self.divisor { remainder - self.divisor } else { remainder }
+        let reduced = if remainder >= self.divisor { remainder - self.divisor } else { remainder };
+        debug_assert_eq!(reduced, n % self.divisor, "{n} mod {}", self.divisor);
+        reduced
     }
 }
 

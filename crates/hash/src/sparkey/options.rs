@@ -3,7 +3,7 @@
 use cairn_codec::compress::{Compression, Format};
 use cairn_vfs::Load;
 
-use super::log_header::BLOCK_BYTES_MAX;
+use super::log_header::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};
 use crate::{Error, Result};
 
 /// How to write a new log. By default it is uncompressed, and a flush hands the data to the kernel
@@ -88,6 +88,8 @@ impl LogOptions {
 }
 
 const _: () = assert!(LogOptions::BLOCK_BYTES_MAX <= BLOCK_BYTES_MAX);
+const _: () = assert!(LogOptions::BLOCK_BYTES_MIN >= BLOCK_BYTES_MIN);
+const _: () = assert!(IndexOptions::SPARSITY_MIN > 1.0, "every put finds a free slot");
 
 /// How many bits of a key's hash each slot of an index stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -17,7 +17,7 @@ use super::index_header::INDEX_HEADER_BYTES;
 use super::index_header::IndexHeader;
 use super::live_scan::LiveScan;
 use super::log::{Log, check_indexed, open_file};
-use super::log_header::LogHeader;
+use super::log_header::{LOG_HEADER_BYTES, LogHeader};
 use super::log_scan::LogScan;
 use super::options::ReaderOptions;
 use super::paths::{index_path, log_path};
@@ -243,6 +243,8 @@ impl SparkeyReader {
     #[inline(always)]
     pub(super) fn in_memory(&self) -> Option<InMemory<'_>> {
         let (slots, log) = (self.index.memory()?, self.log.uncompressed_in_memory()?);
+        debug_assert_eq!(slots.len() as u64, self.index.ring.capacity * self.index.header.slot_bytes());
+        debug_assert_eq!((LOG_HEADER_BYTES + log.len()) as u64, self.log.end);
         Some(InMemory { header: &self.index.header, ring: &self.index.ring, slots, log })
     }
 
@@ -259,6 +261,10 @@ impl SparkeyReader {
             }
             false => Ok(None),
         })?;
+        debug_assert!(
+            cursor.is_some() || !matches!(found, Some(ValueLocation::AtCursor(_))),
+            "a value without a cursor would seem absent"
+        );
         Ok(match (found, cursor) {
             (Some(ValueLocation::Borrowed(value)), _) => Some(FoundValue::Borrowed(value)),
             (Some(ValueLocation::AtCursor(value_bytes)), Some(cursor)) => {

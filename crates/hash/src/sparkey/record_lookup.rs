@@ -58,6 +58,7 @@ pub(super) fn match_cached<'a>(
     key: &[u8],
 ) -> Option<Option<&'a [u8]>> {
     let block = log.blocks.get(position)?;
+    debug_assert_eq!(block.position, position, "the cache has another block there");
     let offset = *block.offsets.get(usize::try_from(entry).ok()?)?;
     match match_record(block.bytes.get(offset as usize..)?, key) {
         Record::Value(value) => Some(Some(value)),

@@ -124,6 +124,7 @@ impl SparkeyReader {
                 identifier
             }
         };
+        debug_assert!(!taken(identifier), "an old index would accept the new log");
         Ok(options.clone().identifier(identifier))
     }
 }

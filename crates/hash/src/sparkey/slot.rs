@@ -38,6 +38,7 @@ impl Slot {
         debug_assert!(A == 8 || self.address >> 32 == 0, "address {:#x} in 4 bytes", self.address);
         bytes[..H].copy_from_slice(&self.hash.to_le_bytes()[..H]);
         bytes[H..H + A].copy_from_slice(&self.address.to_le_bytes()[..A]);
+        debug_assert_eq!(Slot::decode::<H, A>(bytes), self, "decoded as it is encoded");
     }
 }
 

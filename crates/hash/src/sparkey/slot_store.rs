@@ -34,6 +34,7 @@ pub(super) struct MemoryStore<const H: usize, const A: usize> {
 impl<const H: usize, const A: usize> MemoryStore<H, A> {
     /// Creates empty slots. Errors: [`Error::Invalid`] if there is not enough memory.
     pub fn new(header: &IndexHeader) -> Result<Self> {
+        debug_assert_eq!(header.slot_bytes(), (H + A) as u64, "the widths of the header");
         let len = header.file_bytes().map(|bytes| bytes - INDEX_HEADER_BYTES as u64);
         let len = len.and_then(|len| usize::try_from(len).ok());
         let no_memory = || {
@@ -102,6 +103,7 @@ struct Page {
 impl<const H: usize, const A: usize> PagedStore<H, A> {
     /// Creates empty slots in `file`.
     pub fn new(header: &IndexHeader, file: Arc<dyn File>) -> Result<Self> {
+        debug_assert_eq!(header.slot_bytes(), (H + A) as u64, "the widths of the header");
         let bytes = header.file_bytes().filter(|&bytes| bytes <= i64::MAX as u64);
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!("an index of {} slots exceeds the maximum file size", header.capacity))
@@ -182,6 +184,7 @@ impl<const H: usize, const A: usize> SlotStore for PagedStore<H, A> {
         for page in &mut self.pages {
             page.write::<H, A>(&self.file)?;
         }
+        debug_assert!(self.pages.iter().all(|page| !page.dirty), "all slots are in the file");
         Ok(())
     }
 }

@@ -82,7 +82,9 @@ impl PageWriter {
         let pages = self.sums.len() as u64;
         ensure!(start == (pages + 1) * PAGE_BYTES, "{pages} checksums of the pages before {start}");
         let root_sum = build_tree(mem::take(&mut self.sums), |page| Ok(self.out.write_all(page)?))?;
-        Ok((start, root_sum, self.position()))
+        let end = self.position();
+        debug_assert!(end > start && end.is_multiple_of(PAGE_BYTES), "checksums in {start}..{end}");
+        Ok((start, root_sum, end))
     }
 
     /// Writes the buffered bytes, and then the header.
@@ -93,6 +95,10 @@ impl PageWriter {
         if let Err(error) = header.check(file.path(), end) {
             return Err(Bug::new(error.to_string()).into());
         }
+        debug_assert!(
+            Header::decode(file.path(), &header.encode(), end).is_ok_and(|read| read == *header),
+            "decoded as it is encoded: {header:?}"
+        );
         // ORDER: no sync is needed before the header, because the file is renamed to its final name
         // only after all of it is synced.
         file.write_all_at(&header.encode(), 0)?;
@@ -163,6 +169,10 @@ impl Assembly<'_> {
             Ok(())
         })?;
         ensure!(partitions.len() as u64 == total, "{} partitions of {total}", partitions.len());
+        debug_assert!(
+            partitions.is_sorted_by(|a, b| a.data_start + a.data_bytes == b.data_start),
+            "the data of a partition begins where that of the one before it ends"
+        );
         ensure!(header.entries <= header.puts, "{} entries of {} puts", header.entries, header.puts);
         progress(Stage::Publish, 0, 1);
         header.data_bytes = out.position() - header.data_offset;
@@ -264,6 +274,7 @@ impl IndexSpool {
             file.write_all(&self.memory)?;
             self.memory.clear();
         }
+        debug_assert!(self.memory.len() <= self.memory_bytes_max, "{} bytes wait", self.memory.len());
         Ok(())
     }
 
@@ -272,6 +283,7 @@ impl IndexSpool {
     fn copy_to(mut self, out: &mut PageWriter, path: &Path) -> Result<()> {
         if let Some(file) = self.file {
             let bytes = file.position();
+            debug_assert!(bytes.is_multiple_of(LINE_BYTES), "{bytes} bytes of lines in the file");
             let file = file.into_file()?;
             let mut piece = vec![0; COPY_BYTES];
             let (mut offset, mut sum) = (0, RunningSum::default());

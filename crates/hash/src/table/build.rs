@@ -41,6 +41,7 @@ const DICTIONARY_BYTES: std::ops::RangeInclusive<u32> = 256..=1 << 20;
 /// Share of the memory for records. The rest is for sorting and for output that waits to be
 /// written.
 const INGEST_SHARE: f64 = 0.6;
+const _: () = assert!(INGEST_SHARE < 1.0, "some memory is left for sorting");
 
 /// A stage of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,6 +223,7 @@ impl Builder {
         if self.widths != width {
             self.widths = if self.widths == Widths::Nothing { width } else { Widths::Varying };
         }
+        debug_assert!([width, Widths::Varying].contains(&self.widths), "{width:?} in {:?}", self.widths);
         self.push(key, value, Tag::Raw)
     }
 

@@ -48,6 +48,7 @@ impl Reader {
             passed_on: 0,
             partitions: partitions.len() as u64,
         };
+        debug_assert_eq!(fill.home_lines + fill.tail_lines, self.header.index_lines, "checked at open");
         for number in 0..self.header.index_lines {
             let line = line_at(self, number)?;
             if let Some(detail) = line.problem() {

@@ -52,6 +52,7 @@ const _: () = assert!(PAGE_BYTES.is_multiple_of(PARTITION_BYTES), "no partition 
 const _: () =
     assert!(PARTITION_BYTES << PARTITION_BITS_MAX <= 2 * PAGE_BYTES, "an open reads two pages of them");
 const _: () = assert!(16 + 8 * WORDS <= CHECKSUM_AT, "the fields end before the checksum");
+const _: () = assert!(MAGIC.len() + 2 * size_of::<u32>() == 16, "the fields begin after the flags");
 const _: () = assert!(BLOB_MIN_BYTES < FIXED_BYTES_END, "a value of a fixed width is no blob");
 
 /// All keys have the same length and so have all values. Records then carry no lengths, and lines
@@ -208,6 +209,7 @@ impl Header {
     }
 
     fn decode_v2(file: &Path, page: &[u8], file_bytes: u64) -> Result<Header> {
+        debug_assert_eq!(page.len() as u64, PAGE_BYTES, "checked by `decode`");
         let found = word64(page, CHECKSUM_AT);
         let expected = xxh3_64(&page[..CHECKSUM_AT]);
         if found != expected {

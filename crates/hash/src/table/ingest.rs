@@ -16,6 +16,7 @@ use std::sync::Arc;
 use cairn_vfs::{AppendWriter, Bug, File, Fs, OpenOptions, ensure};
 
 use super::format::{PARTITION_BITS_MAX, word32, word64};
+use super::options::BuildOptions;
 use super::place::partition_of;
 use super::record::Tag;
 use super::running_sum::{RunningSum, sum_of};
@@ -23,8 +24,12 @@ use crate::{Error, Result, names};
 
 const HEAD_BYTES: usize = 17;
 const PARTITIONS: usize = 1 << PARTITION_BITS_MAX;
+const CHUNK_BYTES_MIN: usize = 4096;
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 const SPILL_BUFFER_BYTES: usize = 1 << 20;
+
+const _: () = assert!(HEAD_BYTES == size_of::<u64>() + 2 * size_of::<u32>() + 1, "hash, lengths and tag");
+const _: () = assert!(CHUNK_BYTES_MIN * PARTITIONS <= BuildOptions::MEMORY_BYTES_MIN as usize / 4);
 
 /// A part of a partition in the spill file.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +74,8 @@ impl Ingest {
     /// of the spill file, should one be needed.
     pub fn new(fs: &Arc<dyn Fs>, spill_path: PathBuf, memory_bytes_max: u64) -> Ingest {
         // Each partition has a partly filled chunk. Together these must stay well below the limit.
-        let chunk_bytes = (memory_bytes_max as usize / PARTITIONS / 4).clamp(4096, CHUNK_BYTES_MAX);
+        let chunk_bytes =
+            (memory_bytes_max as usize / PARTITIONS / 4).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         let mut waiting = Vec::new();
         waiting.resize_with(PARTITIONS, BufferedPartition::default);
         Ingest {
@@ -105,12 +111,14 @@ impl Ingest {
         waiting.bytes += bytes as u64;
         if let Some(chunk) = waiting.chunks.last_mut() {
             debug_assert!(chunk.capacity() - chunk.len() >= bytes, "a chunk never grows");
+            let start = chunk.len();
             chunk.extend_from_slice(&record.hash.to_le_bytes());
             chunk.extend_from_slice(&key_bytes.to_le_bytes());
             chunk.extend_from_slice(&stored_bytes.to_le_bytes());
             chunk.push(record.tag as u8);
             chunk.extend_from_slice(record.key);
             chunk.extend_from_slice(record.stored);
+            debug_assert_eq!(chunk.len() - start, bytes, "the size that was counted");
         }
         Ok(())
     }
@@ -169,6 +177,12 @@ impl Ingest {
         let spilled_bytes = self.spill.as_ref().map_or(0, AppendWriter::position);
         let spill = self.spill.map(AppendWriter::into_file).transpose()?;
         let Ingest { waiting, spill_path, memory_bytes, .. } = self;
+        debug_assert!(spill.is_none() || memory_bytes == 0, "{memory_bytes} bytes were not spilled");
+        debug_assert_eq!(
+            waiting.iter().flat_map(|waiting| &waiting.extents).map(|extent| extent.bytes).sum::<u64>(),
+            spilled_bytes,
+            "every spilled byte belongs to a partition"
+        );
         Ok(Sealed { waiting, spill, spill_path, memory_bytes, spilled_bytes })
     }
 }

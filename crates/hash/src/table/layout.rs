@@ -81,6 +81,7 @@ pub(crate) fn lay_out(
     let mut out = PartitionLayout { home_lines, entries: live.len() as u64, ..PartitionLayout::default() };
     let mut line = LineParts::default();
     let place = |hash: u64| Place::new(hash.rotate_left(shape.partition_bits), home_lines);
+    debug_assert!(live.is_sorted_by_key(|(hash, _)| place(*hash).home), "hash order is that of the lines");
     let mut places = live.iter().map(|(hash, at)| (place(*hash), *at));
     let mut next = places.next();
     let mut line_number = 0;
@@ -254,6 +255,11 @@ fn append(
     out.tombstones += u64::from(record.tag == Tag::Tombstone);
     if shape.fixed {
         debug_assert_eq!(record.tag, Tag::Raw, "a table of fixed widths has no tags");
+        debug_assert_eq!(
+            (record.key.len() as u64, value_bytes),
+            (out.key_bytes_max, out.value_bytes_max),
+            "a record of another width"
+        );
         out.data.extend_from_slice(record.key);
         out.data.extend_from_slice(record.stored);
         return Ok(());

@@ -45,6 +45,7 @@ const STATE_HOME: u64 = SLOTS as u64 + 1;
 const STATE_PASSING: u64 = SLOTS as u64 + 2;
 
 const _: () = assert!(FIRSTS_AT + SLOTS == LINE_BYTES as usize, "head, seconds and firsts fill a line");
+const _: () = assert!(SECONDS_AT == 8 && FIRSTS_AT == 36 && SLOTS == 28, "the offsets in simd.rs");
 const _: () = assert!(STATE_PASSING < 32, "the state has five bits");
 const _: () = assert!(STATE_AT + 5 == SHIFT_AT && SHIFT_AT + 5 == BASE_AT, "fields of five bits");
 const _: () = assert!(BASE_END == 1 << (64 - BASE_AT), "the base takes the rest of the head");

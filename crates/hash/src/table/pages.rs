@@ -22,6 +22,8 @@ use crate::{Error, Result};
 
 const SUMS_PER_PAGE: u64 = PAGE_BYTES / 8;
 const _: () = assert!(SUMS_PER_PAGE * 8 == PAGE_BYTES, "no checksum crosses a page");
+const _: () =
+    assert!(8 * SUMS_PER_PAGE.ilog2() >= u64::BITS - PAGE_BYTES.ilog2(), "eight levels cover any file");
 
 /// One level of checksums: consecutive pages of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +179,7 @@ pub(crate) struct Window<'a> {
 impl<'a> Window<'a> {
     /// Returns the bytes of a page; empty if it is not in the window.
     pub fn page(self, page: u64) -> &'a [u8] {
+        debug_assert!(self.start.is_multiple_of(PAGE_BYTES), "a window from {} on", self.start);
         self.range(page * PAGE_BYTES, PAGE_BYTES).unwrap_or_default()
     }
 

@@ -16,6 +16,9 @@ use std::path::Path;
 use super::format::{Header, PARTITION_BITS_MAX, PARTITION_BYTES, word32, word64};
 use crate::{Error, Result};
 
+const _: () = assert!(PARTITION_BYTES as usize == 3 * size_of::<u64>() + 2 * size_of::<u32>());
+const _: () = assert!(1 << PARTITION_BITS_MAX == u8::MAX as usize + 1, "a u8 selects a partition");
+
 /// The lines and records of one partition of the hash space.
 ///
 /// ```text
@@ -41,6 +44,12 @@ impl Partition {
         bytes[12..16].copy_from_slice(&self.tail_lines.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.data_start.to_le_bytes());
         bytes[24..].copy_from_slice(&self.data_bytes.to_le_bytes());
+        debug_assert!(
+            (word64(&bytes, 0), word64(&bytes, 16), word64(&bytes, 24))
+                == (self.first_line, self.data_start, self.data_bytes)
+                && (word32(&bytes, 8), word32(&bytes, 12)) == (self.home_lines, self.tail_lines),
+            "decoded as it is encoded: {self:?}"
+        );
         bytes
     }
 }
@@ -75,6 +84,7 @@ impl Partitions {
         let digits = hash.rotate_left(self.bits);
         let partition = &self.all[usize::from(digits as u8 & self.last)];
         debug_assert!(partition.home_lines > 0, "a partition that `decode` has read");
+        debug_assert_eq!(usize::from(digits as u8 & self.last), partition_of(hash, self.bits), "as written");
         (partition, Place::new(digits, partition.home_lines))
     }
 

@@ -32,12 +32,14 @@ impl Tag {
     /// Returns the tag with these two bits.
     #[inline]
     pub fn from_bits(bits: u64) -> Tag {
-        match bits & 3 {
+        let tag = match bits & 3 {
             0 => Tag::Raw,
             1 => Tag::Compressed,
             2 => Tag::Tombstone,
             _ => Tag::Blob,
-        }
+        };
+        debug_assert_eq!(tag as u64, bits & 3, "decoded as it is encoded");
+        tag
     }
 }
 
@@ -67,6 +69,7 @@ impl RecordHead {
                 (key, token, first + second)
             }
         };
+        debug_assert!(head_bytes <= RecordHead::BYTES_MAX, "a head of {head_bytes} bytes");
         let (stored_bytes, tag) =
             if tagged { (token >> 2, Tag::from_bits(token)) } else { (token, Tag::Raw) };
         Some(RecordHead { key_bytes, stored_bytes, tag, head_bytes })

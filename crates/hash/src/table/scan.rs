@@ -230,6 +230,7 @@ impl<'a> Records<'a> {
             self.scratch.read(table, &**file, offset, end - offset)?;
             self.ready = (offset, end);
         }
+        debug_assert!(self.ready.0 <= offset && offset + bytes <= self.ready.1, "{bytes} bytes at {offset}");
         let Some(found) = self.scratch.range(offset, bytes) else {
             return Err(Bug::new(format!("{bytes} bytes at {offset} of {:?}", self.ready)).into());
         };

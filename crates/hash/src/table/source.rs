@@ -189,6 +189,7 @@ impl Reader {
         value: &mut Vec<u8>,
     ) -> Result<()> {
         // The reference was validated: it is no longer than the blobs, which the file contains.
+        let before = value.len();
         value.reserve_exact(bytes as usize);
         let end = offset + bytes;
         // BOUND: each iteration advances to the next window.
@@ -200,6 +201,7 @@ impl Reader {
             offset += count;
         }
         debug_assert_eq!(offset, end);
+        debug_assert_eq!((value.len() - before) as u64, bytes, "the whole value was appended");
         Ok(())
     }
 }

@@ -53,6 +53,7 @@ pub struct TableInfo {
 
 impl TableInfo {
     pub(crate) fn new(path: &Path, header: &Header) -> Self {
+        debug_assert!(header.index_bytes() <= header.file_bytes, "the index is a part of the file");
         TableInfo {
             path: path.to_owned(),
             id: header.id,

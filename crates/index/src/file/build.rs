@@ -162,6 +162,7 @@ impl Pages {
         self.page.resize(body_bytes, 0);
         let sum = xxh3_64_seeded(&self.page, self.count + 1);
         self.page.extend_from_slice(&sum.to_le_bytes());
+        ensure!(self.page.len() == self.page_bytes, "{} bytes for a page", self.page.len());
         self.count += 1;
         Ok(self.writer.write_all(&self.page)?)
     }

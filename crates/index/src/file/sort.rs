@@ -157,6 +157,7 @@ impl Sorter {
                 heads.push(Reverse(self.head(row, head.run)));
             }
         }
+        debug_assert!(runs.iter().all(|run| run.at == run.end), "a run was not read to its end");
         Ok(())
     }
 

@@ -165,6 +165,7 @@ impl Stream<'_> {
     /// Returns the least and the greatest value of rows `from..to` (with `mask`, of the rows in
     /// it); `None` if there are no rows.
     pub(crate) fn extremes(&self, from: usize, to: usize, mask: Option<&[u64]>) -> Checked<Option<Extremes>> {
+        debug_assert!(mask.is_none_or(|mask| to.saturating_sub(from) <= 64 * mask.len()));
         let (mut low, mut high) = (i64::MAX, i64::MIN);
         let mut take = |least: i64, most: i64| (low, high) = (low.min(least), high.max(most));
         let mut bent = false;
@@ -223,6 +224,7 @@ impl Stream<'_> {
         let mut failing = 0;
         let mut found = false;
         let by_runs = self.walk_runs(from, to, idle, |run| {
+            debug_assert!(failing <= run.start - from, "{run:?} precedes the run before it");
             if run.step == 0 {
                 if within(run.base) {
                     found = true;
@@ -280,6 +282,7 @@ impl Stream<'_> {
 /// Returns the sum of signed values. Sums halves of 32 bits separately, so that no step of the loop
 /// can overflow and the compiler can vectorize it.
 fn sum_of(values: &[u64]) -> i128 {
+    debug_assert!(values.len() <= BLOCK, "the sums of {} halves may overflow", values.len());
     let (mut low, mut high) = (0u64, 0i64);
     for &value in values {
         low += value & 0xffff_ffff;

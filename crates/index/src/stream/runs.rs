@@ -160,6 +160,7 @@ impl<'a> Runs<'a> {
             return Err(Damage::at(self.at, "a run for every row"));
         }
         let behind = self.bases.partition(first + 1..last + 1, &is_before)?;
+        debug_assert!(behind > first && behind <= self.count, "run {behind}, searched after {first}");
         let (base, step) = (self.bases.get(behind - 1)?, self.steps.get(behind - 1)?);
         if step == 0 {
             // All rows of a constant run are on the same side.

@@ -92,7 +92,12 @@ impl Inner {
         // Lower after a failed write, which never becomes visible.
         let last_seqno = last_seqno.min(self.order.visible());
         let next_keyspace = self.versions.next_keyspace_id().0;
-        Capture { last_seqno, next_keyspace, keyspaces }
+        let capture = Capture { last_seqno, next_keyspace, keyspaces };
+        debug_assert!(
+            capture.keyspaces.iter().all(|keyspace| keyspace.state.id.0 < next_keyspace),
+            "the copy would use the id of a keyspace again, from {next_keyspace} on"
+        );
+        capture
     }
 
     /// Returns the edit that creates the captured state from an empty store. Writes the contents of
@@ -141,6 +146,7 @@ impl Inner {
             }
             add_files(&mut edit, state.id, view, written);
         }
+        debug_assert!(edit.created.is_sorted_by(|a, b| a.id < b.id), "keyspaces are created in order of ids");
         let next_file = self.versions.new_file_number();
         for file in files_of(&edit) {
             ensure!(file.name.number() < Some(next_file), "{} has a number of the future", file.name);
@@ -205,6 +211,7 @@ impl MemtableWriter<'_> {
     /// Writes the newest version of each key, and the range tombstones. Returns `None` when there
     /// is nothing to write.
     pub(super) fn write(&self) -> Result<Option<TableMeta>> {
+        debug_assert!(!self.memtables.is_empty(), "table {} is written from no memtable", self.number);
         // For each fragment of the key space, the newest range tombstone up to `last` hides
         // everything that older ones hide.
         let sets: Vec<_> =
@@ -240,7 +247,13 @@ impl MemtableWriter<'_> {
         if !tombstones.is_empty() {
             add_range_tombstones(self.begin(&mut writer)?, &tombstones)?;
         }
-        writer.map(TableWriter::finish).transpose()
+        let meta = writer.map(TableWriter::finish).transpose()?;
+        debug_assert!(
+            meta.as_ref().is_none_or(|meta| meta.number == self.number),
+            "the table is not found as {}",
+            self.number
+        );
+        Ok(meta)
     }
 
     /// Returns the table's writer, and creates it on the first call.

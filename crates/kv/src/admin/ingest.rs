@@ -99,6 +99,10 @@ impl Inner {
         for table in &mut tables {
             self.bring_in(table, options, &mut undo)?;
         }
+        debug_assert!(
+            tables.is_sorted_by(|a, b| a.meta.number < b.meta.number),
+            "two tables have one number"
+        );
         // ORDER: content and names are durable before the manifest refers to them.
         self.fs.sync_dir(&self.path)?;
         self.take_over(keyspace, &tables, &mut undo)?;
@@ -192,6 +196,7 @@ impl Inner {
         tables: &[Outside],
         undo: &mut Undo,
     ) -> Result<()> {
+        debug_assert!(!tables.is_empty(), "a sequence number would be taken for nothing");
         // BOUND: each round flushes the memtables with overlapping keys. Only memtables filled and
         // sealed meanwhile can overlap again.
         for _ in 0..ROUNDS_MAX {
@@ -327,6 +332,12 @@ impl Inner {
         undo: &mut Undo,
         commit: &mut Commit,
     ) -> Result<()> {
+        debug_assert!(!is_flushed || !active.memtable.is_empty(), "an empty memtable was flushed");
+        let added = edit.keyspaces.get(&keyspace.id).map_or(&[][..], |change| change.added.as_slice());
+        ensure!(
+            are_flushed_older(added),
+            "lookups would find the flushed writes before the ingested ones: {added:?}"
+        );
         let fresh = Arc::new(Memtable::new());
         let seal = !is_flushed && !active.memtable.is_empty();
         let applied = self.log_and_apply(edit, |id, version| {
@@ -336,11 +347,17 @@ impl Inner {
             keyspace.view.rcu(|view| {
                 let view = match seal {
                     true => view.with_sealed(Arc::clone(&fresh), Arc::clone(active)),
-                    false => View {
-                        active: Arc::clone(&fresh),
-                        sealed: view.sealed.clone(),
-                        version: Arc::clone(version),
-                    },
+                    false => {
+                        debug_assert!(
+                            Arc::ptr_eq(&view.active, &active.memtable),
+                            "a memtable is replaced that is neither empty nor flushed"
+                        );
+                        View {
+                            active: Arc::clone(&fresh),
+                            sealed: view.sealed.clone(),
+                            version: Arc::clone(version),
+                        }
+                    }
                 };
                 view.with_version(Arc::clone(version), &[])
             });
@@ -362,6 +379,14 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+/// Returns true if the ingested tables among `added` that are in level 0 are in newer runs than the
+/// flushed ones. In deeper levels they share no key with these.
+fn are_flushed_older(added: &[NewTable]) -> bool {
+    let flushed = added.iter().filter(|new| new.meta.ingested.is_none()).map(|new| new.run).max();
+    let mut ingested = added.iter().filter(|new| new.meta.ingested.is_some() && new.level == 0);
+    ingested.all(|new| Some(new.run) > flushed)
 }
 
 /// Checks that the table and the keyspace agree on the time to live: in a keyspace with one, the

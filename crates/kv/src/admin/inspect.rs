@@ -112,6 +112,10 @@ impl Keyspace {
                 }
             }
         }
+        debug_assert!(
+            all.is_sorted_by(|a, b| (a.level, b.run) <= (b.level, a.run)),
+            "levels are listed from the first on, their runs from the newest on"
+        );
         Ok(all)
     }
 
@@ -125,6 +129,8 @@ impl Keyspace {
         let Some((_, file)) = view.version.tables().find(|(_, file)| file.number() == table) else {
             return Ok(None);
         };
-        self.core.inner.tables.open(file)?.blocks(from, most).map(Some)
+        let blocks = self.core.inner.tables.open(file)?.blocks(from, most)?;
+        debug_assert!(blocks.len() <= most, "{} blocks, at most {most}", blocks.len());
+        Ok(Some(blocks))
     }
 }

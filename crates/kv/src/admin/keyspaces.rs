@@ -51,6 +51,7 @@ impl Db {
             )));
         }
         let id = inner.versions.next_keyspace_id();
+        debug_assert!(id != DEFAULT, "keyspace {name:?} would get the writes to the default one");
         let at = id.0 as usize;
         let mut edit = VersionEdit::default();
         let stored = StoredOptions::of(&options).encode();
@@ -101,6 +102,7 @@ impl Db {
         if state.id == DEFAULT {
             return Err(Error::invalid("the default keyspace cannot be dropped"));
         }
+        debug_assert!(!state.dropped.load(SeqCst), "keyspace {name:?} is dropped twice");
         let mut edit = VersionEdit::default();
         edit.dropped.push(state.id);
         if !state.view.load().is_empty() {

@@ -51,6 +51,7 @@ pub(crate) struct ReadOnly {
 impl ReadOnly {
     /// Opens the current state of the store. Tables that `before` has open are not opened again.
     pub(crate) fn open(mut self, before: Option<&Inner>) -> Result<Db> {
+        debug_assert!(self.options.read_only, "{} has a writer already", self.path.display());
         // A read-only store has no background work.
         self.options.background = Background::Inline;
         let tables = match before {
@@ -114,6 +115,11 @@ impl ReadOnly {
         open_all(&inner, if inner.versions.store_id() == store_id { readers } else { &nothing })?;
         // The random numbers are only used for a log that is written to.
         recovery::recover(&inner, &mut SeededRng::new(0))?;
+        debug_assert!(
+            inner.log.get().is_none(),
+            "a reader could append to the log of {}",
+            self.path.display()
+        );
         // ORDER: after the log. The writer changes the manifest before it releases a segment, and
         // before it logs anything that follows the change.
         if LogBase::of(&VersionSet::open_read_only(&self.fs, &self.path)?) != base {

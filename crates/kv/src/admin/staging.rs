@@ -35,6 +35,7 @@ impl Staging {
         let mut temporary = name.to_owned();
         temporary.push(".tmp");
         let dir = target.with_file_name(temporary);
+        debug_assert_eq!(dir.parent(), target.parent(), "one rename and one sync move the directory");
         fs.create_dir_all_durably(&dir)?;
         let staging = Staging { fs: Arc::clone(fs), dir, target: target.to_owned(), is_committed: false };
         staging.clear()?;

@@ -148,6 +148,12 @@ impl TableBuilder {
     pub fn finish(mut self) -> Result<BuiltTable> {
         let Some(writer) = self.writer.take() else { return Err(unusable()) };
         let meta = writer.finish()?;
+        debug_assert!(
+            meta.seqnos == (0, 0) && meta.blobs.is_empty(),
+            "an ingestion would refuse the table: numbers {:?}, blob files {:?}",
+            meta.seqnos,
+            meta.blobs
+        );
         self.fs.sync_parent(&self.path)?;
         self.is_finished = true;
         let (bytes, entries) = (meta.bytes, meta.entries);

@@ -67,6 +67,7 @@ fn copy_into(source: &dyn File, target: &Arc<dyn File>, from: &Path, expected: C
         checksum.update(piece);
         Ok(out.write_all(piece)?)
     })?;
+    debug_assert_eq!(out.position(), bytes, "what was read is what was written");
     expected.check(Content { bytes, checksum: checksum.digest() }, from)?;
     out.flush()?;
     Ok(target.sync_data()?)

@@ -448,6 +448,7 @@ fn pass_over_any(mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> (bool, &
 /// is a put of a short value in the default keyspace with a key of `key_len` bytes, below 128.
 #[inline(always)]
 fn split_put(rest: &[u8], key_len: usize) -> Option<(&[u8], &[u8])> {
+    debug_assert!(key_len < 0x80, "a key of {key_len} bytes has no short header");
     let [tag, len, value_len @ 0..0x80] = *rest.first_chunk()? else { return None };
     // Compares both bytes at once.
     if u16::from_le_bytes([tag, len]) != u16::from_le_bytes([TAG_PUT, key_len as u8]) {
@@ -470,6 +471,7 @@ fn split_short_put(rest: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Splits as [`split_put`] does, for a delete in the default keyspace.
 #[inline(always)]
 fn split_delete(rest: &[u8], key_len: usize) -> Option<(&[u8], &[u8])> {
+    debug_assert!(key_len < 0x80, "a key of {key_len} bytes has no short header");
     if u16::from_le_bytes(*rest.first_chunk()?) != u16::from_le_bytes([TAG_DELETE, key_len as u8]) {
         return None;
     }

@@ -111,6 +111,7 @@ impl BlobReader {
             whole.update(&piece[..len]);
             at += len as u64;
         }
+        debug_assert_eq!(at, last, "the checksum covers everything before the footer");
         let is_of = |version: FormatVersion| {
             let body = version.footer_body(whole.digest());
             sum == footer_checksum(values, value_bytes, number, bytes, body)
@@ -146,6 +147,11 @@ impl BlobReader {
     }
 
     fn check(&self, reference: BlobRef, record: &[u8]) -> Result<()> {
+        debug_assert_eq!(
+            record.len() as u64,
+            RECORD_HEADER_BYTES as u64 + reference.bytes,
+            "the record of another reference"
+        );
         let Some((checksum, rest)) = record.split_first_chunk::<8>() else { return Ok(()) };
         let length = rest.first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length));
         if u64::from(length) != reference.bytes {
@@ -188,6 +194,7 @@ impl BlobReader {
             values += 1;
             value_bytes += bytes;
         }
+        debug_assert_eq!(offset, last, "the last record ends at the footer");
         let body = self.version.footer_body(whole.digest());
         let mut footer = [0; FOOTER_BYTES];
         read(&self.file, &mut footer, last)?;

@@ -12,6 +12,11 @@ use crate::file::{BlobMeta, FileNumber};
 /// Size of the pieces in which the file is written.
 const WRITE_BYTES: usize = 256 << 10;
 
+const _: () = assert!(
+    crate::batch::VALUE_BYTES_MAX + crate::ttl::STAMP_BYTES <= u32::MAX as usize,
+    "the length of a value has 32 bits"
+);
+
 /// Writes one blob file. After an error the writer cannot be used: drop it and delete the file.
 #[derive(Debug)]
 pub(crate) struct BlobWriter {
@@ -39,6 +44,7 @@ impl BlobWriter {
         header[4..8].copy_from_slice(&VERSION.to_le_bytes());
         header[8..].copy_from_slice(&number.to_le_bytes());
         writer.write(&header)?;
+        debug_assert_eq!(writer.out.position(), HEADER_BYTES as u64, "the records follow the header");
         Ok(writer)
     }
 
@@ -100,6 +106,11 @@ impl BlobWriter {
         footer.extend_from_slice(&self.value_bytes.to_le_bytes());
         footer.extend_from_slice(&footer_sum.to_le_bytes());
         footer.extend_from_slice(&MAGIC.to_le_bytes());
+        ensure!(
+            footer.first_chunk().map(super::footer_sum) == Some(footer_sum),
+            "a footer of {} bytes whose checksum would not be found",
+            footer.len()
+        );
         self.write(&footer)?;
         ensure!(self.out.position() == bytes, "a file of {} bytes, expected {bytes}", self.out.position());
         let checksum = self.checksum.digest();

@@ -99,6 +99,7 @@ impl Shard {
                 debug_assert!(weight <= state.used_bytes, "a block of {weight} bytes was not counted");
                 state.used_bytes -= weight;
                 if slot.queue.load(Ordering::Relaxed) == SMALL {
+                    debug_assert!(weight <= state.small_bytes, "{weight} of {} bytes", state.small_bytes);
                     state.small_bytes -= weight;
                 }
                 state.dead += 1;
@@ -170,6 +171,7 @@ impl State {
         debug_assert!(weight <= self.used_bytes, "a block of {weight} bytes was not counted");
         let was_small = slot.queue.load(Ordering::Relaxed) == SMALL;
         if was_small {
+            debug_assert!(weight <= self.small_bytes, "{weight} of {} bytes", self.small_bytes);
             self.small_bytes -= weight;
         }
         if slot.take_touched() && *mercy > 0 {

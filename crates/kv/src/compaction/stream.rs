@@ -242,6 +242,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
     /// Moves to the next survivor. Returns false at the end. After an error the stream has ended.
     pub(crate) fn advance(&mut self) -> Result<bool> {
         if let Some((seqno, kind, value)) = self.pending.pop() {
+            debug_assert!(self.has_key, "a survivor without a key");
             self.value = value;
             self.current = Current::Made(seqno, kind);
             return Ok(true);
@@ -288,6 +289,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
                     }
                 }
             };
+            debug_assert_eq!(survives, self.current != Current::None, "the survivor is {:?}", self.current);
             if survives {
                 return Ok(true);
             }
@@ -317,6 +319,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
 
     /// Counts the value of the input's entry, which is in a blob file, as garbage.
     fn count_garbage(&mut self) {
+        debug_assert!(self.input.kind() == Kind::Blob, "garbage of kind {:?}", self.input.kind());
         let reference = BlobRef::decode(self.input.value());
         self.count_garbage_of(reference);
     }
@@ -339,6 +342,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
 
     #[inline]
     fn keep_value(&mut self, seqno: Seqno, stripe: Seqno) -> Result<bool> {
+        debug_assert!(matches!(self.input.kind(), Kind::Put | Kind::Blob), "{:?}", self.input.kind());
         self.hidden_stripe = Some(stripe);
         let is_back = self.take_back()?;
         let is_in_table = is_back || self.input.kind() == Kind::Put;
@@ -401,6 +405,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
     /// Removes the newest version, which has expired or was rejected by the filter. A tombstone
     /// replaces it while older versions may exist.
     fn remove_filtered(&mut self, seqno: Seqno) -> Result<bool> {
+        debug_assert!(self.hidden_stripe.is_some(), "an older version would become visible");
         self.dropped.filtered += 1;
         self.input.next()?;
         if self.rules.snapshots.is_empty() && !(self.has_older)(&self.key)? {
@@ -498,6 +503,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
                 .pending
                 .extend(operands.into_iter().rev().map(|(seqno, value)| (seqno, Kind::Merge, value))),
         }
+        debug_assert!(!self.pending.is_empty(), "the operands are lost");
         Ok(())
     }
 
@@ -510,6 +516,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         base: Option<&(Seqno, Kind, Vec<u8>)>,
         operands: &[&[u8]],
     ) -> Result<Option<Vec<u8>>> {
+        debug_assert!(!operands.is_empty(), "a merge without operands");
         let Some(operator) = self.rules.operator.clone() else { return Ok(None) };
         let mut loaded = Vec::new();
         let base = match base {

@@ -8,6 +8,8 @@ use crate::Error;
 /// Maximum number of flushes between two attempts.
 const FLUSHES_MAX: u32 = 64;
 
+const _: () = assert!(0 < FLUSHES_MAX && FLUSHES_MAX <= u32::MAX / 2, "a pause doubles before it is limited");
+
 /// Tracks whether the keyspace's compactions are paused, and why.
 ///
 /// Without a pause the same tables would be chosen again at once, and the same code would panic

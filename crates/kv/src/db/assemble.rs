@@ -38,6 +38,11 @@ fn unnamed(default: KeyspaceOptions, kept: &StoredOptions) -> KeyspaceOptions {
         StrategyOptions::Fifo(_) => StrategyOptions::default(),
         keeps => keeps,
     });
+    let is_fifo = |strategy: &StrategyOptions| matches!(strategy, StrategyOptions::Fifo(_));
+    debug_assert!(
+        !is_fifo(&compaction) || kept.compaction.as_ref().is_some_and(is_fifo),
+        "a keyspace that the caller did not name would drop its oldest tables"
+    );
     KeyspaceOptions {
         ttl,
         merge_operator: default.merge_operator.filter(|it| it.name() == kept.merge_operator),
@@ -58,6 +63,7 @@ pub(crate) fn assemble(
     given: GivenOptions,
     tables: Arc<Tables>,
 ) -> Result<Inner> {
+    debug_assert_eq!(options.read_only, reserve.is_none(), "whoever writes holds the lock and the reserve");
     let path = Arc::clone(&tables.path);
     let recorded = versions.log().map_or(Lsn::ZERO, |log| log.reached);
     let mut keyspaces = Vec::new();
@@ -85,6 +91,7 @@ pub(crate) fn assemble(
         let view = View { active: memtable, sealed: Vec::new(), version: stored.version };
         keyspaces.push(Arc::new(KeyspaceState::new(id, stored.name, opened, view)?));
     }
+    debug_assert_eq!(keyspaces.len(), active.iter().flatten().count(), "each keyspace has a memtable");
     Ok(Inner {
         path,
         fs,

@@ -49,6 +49,7 @@ impl Background {
             options::Background::Threads(count) => count,
             options::Background::Inline => 0,
         };
+        debug_assert_eq!(threads == 0, background == options::Background::Inline, "{threads} threads");
         Background { state: Mutex::default(), changed: Condvar::new(), threads }
     }
 
@@ -70,6 +71,12 @@ impl Background {
             std::mem::take(&mut state.handles)
         };
         self.changed.notify_all();
+        debug_assert!(
+            handles.len() <= self.threads + 1,
+            "{} threads: {} for jobs and one that syncs",
+            handles.len(),
+            self.threads
+        );
         for handle in handles {
             // A thread that panicked has poisoned the store.
             let _ = handle.join();

@@ -45,6 +45,7 @@ impl BlobSource for BlobValues {
                 "a table refers to it, but the manifest does not",
             ));
         };
+        debug_assert_eq!(blob.file.meta.number, decoded.number, "the version found another blob file");
         self.reader(&blob.file)?.load(decoded, out)
     }
 }

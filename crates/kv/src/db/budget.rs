@@ -26,6 +26,7 @@ pub(crate) struct Budget {
 impl Budget {
     /// Creates a budget of `allowed` bytes.
     pub(crate) fn new(allowed: u64) -> Self {
+        debug_assert!(allowed > 0, "no memtable fits into a budget of 0 bytes");
         Budget { allowed, total: AtomicU64::new(0), sizes: Mutex::default() }
     }
 
@@ -46,6 +47,7 @@ impl Budget {
         // The memtable was sealed meanwhile, so it no longer counts.
         let Some(noted) = memtable.budgeted_bytes() else { return };
         debug_assert!(bytes >= noted, "a memtable of {noted} bytes shrank to {bytes}");
+        debug_assert!(bytes > 0, "a size of 0 stands for a memtable that is not listed");
         let was_listed = sizes.remove(&(noted, id));
         debug_assert_eq!(was_listed, noted > 0, "a memtable of keyspace {} with {noted} bytes", id.0);
         sizes.insert((bytes, id));
@@ -63,6 +65,11 @@ impl Budget {
             sizes.iter().map(|(bytes, _)| bytes).sum::<u64>(),
             "the total of {} memtables",
             sizes.len()
+        );
+        debug_assert_eq!(
+            sizes.iter().map(|(_, id)| *id).collect::<BTreeSet<_>>().len(),
+            sizes.len(),
+            "a keyspace has two active memtables: {sizes:?}"
         );
     }
 

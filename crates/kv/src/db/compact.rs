@@ -63,7 +63,7 @@ impl Inner {
         let run =
             |run: &'a Arc<Run>| RunInfo { id: run.id(), tables: run.tables().iter().map(table).collect() };
         let levels = version.levels().iter();
-        State {
+        let state = State {
             levels: levels.map(|level| LevelInfo { runs: level.runs().iter().map(run).collect() }).collect(),
             running: running
                 .jobs
@@ -77,7 +77,9 @@ impl Inner {
             now_secs: self.clock.wall().as_secs(),
             oldest_snapshot: self.snapshots.list().first().copied(),
             idle: self.is_idle(),
-        }
+        };
+        debug_assert_eq!(state.broken_invariant(), None, "of the tables of keyspace {:?}", keyspace.name);
+        state
     }
 
     /// Asks the strategy for a job and marks its tables as being compacted.
@@ -192,6 +194,10 @@ impl Inner {
             change.added.extend(tables.map(|file| place(file.meta.clone())));
         }
         change.added.extend(outputs.tables.iter().cloned().map(place));
+        let (removed, added) = (change.removed.len(), change.added.len());
+        ensure!(removed > 0, "a job that removes nothing would be chosen again and again");
+        ensure!(job.kind != JobKind::Move || added == removed, "a move of {removed} tables adds {added}");
+        ensure!(job.kind != JobKind::Drop || added == 0, "a job that drops {removed} tables adds {added}");
         outputs.note_blobs(change);
         if outputs.garbage.is_empty() {
             self.install(keyspace, edit, &[])?;
@@ -209,6 +215,7 @@ impl Inner {
         inputs: &[JobInput],
     ) -> Result<Written> {
         let job = &claimed.job;
+        debug_assert_eq!(job.kind, JobKind::Merge, "only a merge reads its inputs");
         let mut sets = Vec::new();
         for file in inputs.iter().flat_map(|input| &input.tables) {
             if file.meta.tombstones > 0 {
@@ -287,8 +294,10 @@ impl Inner {
         if self.order.visible() < newest {
             // BOUND: does not wait for a number that was never assigned. The thread that publishes
             // an assigned number needs nothing that a job holds.
-            self.order.wait_for(newest.min(self.last_seqno()));
+            let due = newest.min(self.last_seqno());
+            self.order.wait_for(due);
             self.check_alive()?;
+            debug_assert!(self.order.visible() >= due, "write {due} of an input is not visible");
         }
         Ok(())
     }
@@ -305,6 +314,7 @@ impl Inner {
         // and removed.
         let _running = lock(&keyspace.running);
         let change = edit.keyspace(keyspace.id);
+        debug_assert!(change.blobs_removed.is_empty(), "blob files are removed for their garbage only");
         change.blobs_removed = keyspace.view.load().version.dead_blobs(change);
         self.install_within(&structure, keyspace, edit, &[])
     }
@@ -373,7 +383,9 @@ impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
         let mut running = lock(self.running);
         debug_assert!(running.jobs.iter().any(|job| job.id == self.id), "job {} is not running", self.id);
+        let before = running.jobs.len();
         running.jobs.retain(|job| job.id != self.id);
+        debug_assert_eq!(running.jobs.len() + 1, before, "two running jobs have the id {}", self.id);
     }
 }
 
@@ -408,6 +420,14 @@ impl Claimed {
                     "the tables {:?} of run {} are not in key order",
                     input.tables,
                     input.run
+                );
+                debug_assert!(
+                    self.version
+                        .tables()
+                        .all(|(level, file)| level == input.level || !input.tables.contains(&file.number())),
+                    "the tables {:?} are not all in level {}",
+                    input.tables,
+                    input.level
                 );
                 Ok(JobInput { level: input.level, run: input.run, tables })
             })
@@ -464,6 +484,9 @@ fn check_outputs(outputs: &Written, inputs: &[JobInput]) -> Result<()> {
         ensure!(Some(meta.seqnos.1) <= newest, "table {number} has a number above those of the inputs");
         ensure!(Some(number) > last, "table {number} was numbered before an input, {last:?}");
     }
+    for number in outputs.blobs.iter().map(|meta| meta.number) {
+        ensure!(Some(number) > last, "blob file {number} was numbered before an input, {last:?}");
+    }
     Ok(())
 }
 
@@ -471,13 +494,24 @@ fn check_outputs(outputs: &Written, inputs: &[JobInput]) -> Result<()> {
 fn parts(boundaries: &[Vec<u8>]) -> Vec<Bounds> {
     let lowers = std::iter::once(None).chain(boundaries.iter().cloned().map(Some));
     let uppers = boundaries.iter().cloned().map(Some).chain(std::iter::once(None));
-    lowers.zip(uppers).map(|(lower, upper)| Bounds { lower, upper }).collect()
+    let parts: Vec<Bounds> = lowers.zip(uppers).map(|(lower, upper)| Bounds { lower, upper }).collect();
+    debug_assert!(parts.is_sorted_by(|a, b| a.upper == b.lower), "keys between two parts: {parts:?}");
+    debug_assert!(
+        parts.first().is_some_and(|first| first.lower.is_none())
+            && parts.last().is_some_and(|last| last.upper.is_none()),
+        "keys before or after all parts: {parts:?}"
+    );
+    parts
 }
 
 impl Merge<'_> {
     /// Merges the entries within `part`.
     fn part(&self, part: &Bounds) -> Result<Written> {
         let (inner, job) = (self.inner, &self.claimed.job);
+        debug_assert!(
+            part.lower.as_ref().zip(part.upper.as_ref()).is_none_or(|(lower, upper)| lower < upper),
+            "a part without keys: {part:?}"
+        );
         let read = crate::options::ReadOptions { fill_cache: false, readahead_bytes: 1 << 20 };
         let cursors = self.inputs.iter().map(|input| {
             let tables = input.tables.clone();

@@ -156,11 +156,16 @@ impl Inner {
             bytes: level.bytes(),
             entries: level.tables().map(|table| table.meta.entries).sum(),
         });
+        let levels: Vec<LevelStats> = levels.collect();
+        debug_assert!(
+            levels.iter().all(|level| level.runs <= level.tables),
+            "a run without tables: {levels:?}"
+        );
         KeyspaceStats {
             name: keyspace.name.clone(),
             memtable_bytes: (view.active.allocated_bytes() + sealed_bytes) as u64,
             sealed_memtables: view.sealed.len(),
-            levels: levels.collect(),
+            levels,
             blob_bytes: view.version.blobs().iter().map(|blob| blob.file.meta.bytes).sum(),
             blob_garbage_bytes: view.version.blobs().iter().map(|blob| blob.garbage_bytes).sum(),
             pending_compaction_bytes: self.pending_compaction_bytes(keyspace, &view),

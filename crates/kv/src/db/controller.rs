@@ -39,6 +39,10 @@ const SPEED_MAX: f64 = 512.0 * 1024.0 * 1024.0;
 const _: () =
     assert!(DELAY_MIN.as_nanos() <= DELAY_MAX.as_nanos() && DELAY_MAX.as_nanos() <= OWED_MAX.as_nanos());
 const _: () = assert!(0.0 < SPEED_MIN && SPEED_MIN < SPEED_MAX);
+const _: () = assert!(
+    (1u64 << 20) as f64 / SPEED_MAX * 1e9 >= 1.0 && (1u64 << 20) as f64 / SPEED_MIN * 1e9 < STOPPED as f64,
+    "a speed between the limits is stored neither as none nor as a stop"
+);
 
 /// The write speed that one kind of background work permits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,6 +77,8 @@ impl Pressure {
     /// than the flushes, and with one place left they must be slower. Thus they do not stop unless
     /// flushes become much slower.
     pub(crate) fn of_memtables(sealed: usize, allowed: usize, flush_speed: f64) -> Pressure {
+        debug_assert!(allowed > 0, "writers would stop forever");
+        debug_assert!(flush_speed > 0.0, "flushes of {flush_speed} bytes a second");
         let share = match allowed.saturating_sub(sealed) {
             0 => 0.0,
             _ if sealed < 2 => f64::INFINITY,
@@ -141,6 +147,10 @@ pub struct Stalls {
 const CAUSES: [StallCause; 3] = [StallCause::Memtables, StallCause::LevelZero, StallCause::PendingCompaction];
 
 const _: () = assert!(CAUSES.len() == 3, "a counter of nanoseconds for each cause");
+const _: () = assert!(
+    matches!(CAUSES, [StallCause::Memtables, StallCause::LevelZero, StallCause::PendingCompaction]),
+    "Controller::stalls reads the counters in this order"
+);
 
 const STOPPED: u64 = u64::MAX;
 

@@ -41,6 +41,7 @@ pub(crate) fn check(fs: &Arc<dyn Fs>, dir: &Path, new_log: Known) -> Result<Opti
     let log = set.log().map(|log| if log.log_id == 0 { new_log } else { log });
     let recovery = Recovery::open(fs, dir, set.log_start(), &log_options(log))?;
     check_note(&set, recovery.finish()?.note())?;
+    debug_assert!(log.is_none_or(|log| log.log_id != 0), "every log would pass for one without an id");
     Ok(log)
 }
 
@@ -95,6 +96,7 @@ impl Inner {
         mut edit: VersionEdit,
         install: impl FnMut(KeyspaceId, &Arc<Version>),
     ) -> Result<()> {
+        debug_assert!(edit.log.is_none(), "the state of the log is known here, not to the caller");
         let known = self.log.get().map(Log::known);
         edit.log = known.filter(|known| known.reached.get() > self.recorded.load(Relaxed));
         self.versions.log_and_apply(edit, install)?;
@@ -121,6 +123,7 @@ impl Inner {
         // Without the note, at most a check is lost that may never be needed. A failed log reports
         // its failure to the next writer.
         if let Ok(end) = appender.note() {
+            debug_assert!(commit.noted.1 <= before, "notes end at {}, the log at {before}", commit.noted.1);
             debug_assert!(before < end, "a note that ends at {end} takes no space after {before}");
             let begin = if commit.noted.1 == before { commit.noted.0 } else { before };
             debug_assert!(begin <= before, "the run of notes begins at {begin}, after {before}");

@@ -17,7 +17,7 @@ use crate::file::FileNumber;
 use crate::iter::merge::MergeCursor;
 use crate::iter::visible::Bounds;
 use crate::range_del::RangeTombstones;
-use crate::version::{KeyspaceEdit, NewTable, VersionEdit};
+use crate::version::{FileName, KeyspaceEdit, NewTable, VersionEdit};
 
 impl Inner {
     /// Writes all memtables of `keyspace` that are sealed at the time of the call to one table, and
@@ -100,6 +100,7 @@ impl Inner {
         keyspace: &KeyspaceState,
         sealed: &[Arc<Sealed>],
     ) -> Result<(Vec<NewTable>, Written)> {
+        debug_assert!(!sealed.is_empty(), "a flush without memtables");
         // ORDER: once all entries to be flushed are visible. A snapshot taken after this list then
         // sees the newest tombstone over each key.
         let snapshots = self.snapshots.list();
@@ -140,6 +141,15 @@ impl Inner {
         }
         lock(&self.counters.dropped).add(stream.dropped());
         let mut written = output.finish()?;
+        debug_assert!(
+            written.garbage.is_empty(),
+            "memtables do not refer to blob files: {:?}",
+            written.garbage
+        );
+        debug_assert!(
+            written.tables.iter().all(|meta| run < meta.number),
+            "run {run} was numbered after its tables, so a later flush could be taken for an older one"
+        );
         let tables = std::mem::take(&mut written.tables);
         Ok((tables.into_iter().map(|meta| NewTable { level: 0, run, meta }).collect(), written))
     }
@@ -166,9 +176,16 @@ impl Inner {
         for keyspace in self.all_keyspaces() {
             let view = keyspace.view.load();
             if keyspace.id != changed.id && view.is_empty() {
+                debug_assert!(
+                    !edit.keyspaces.contains_key(&keyspace.id),
+                    "an edit of keyspace {} changes keyspace {}, which has nothing to flush",
+                    changed.id.0,
+                    keyspace.id.0
+                );
                 edit.keyspace(keyspace.id).log_start = Some(position.get());
             }
         }
+        debug_assert!(self.order.visible() >= last, "an empty memtable may still get write {last}");
         Ok(())
     }
 
@@ -192,6 +209,11 @@ impl Inner {
         mut edit: VersionEdit,
         flushed: &[Arc<Sealed>],
     ) -> Result<()> {
+        debug_assert!(
+            flushed.is_empty() || edit.keyspaces.contains_key(&keyspace.id),
+            "memtables of keyspace {} are dropped, but the edit has nothing of theirs",
+            keyspace.id.0
+        );
         let keyspaces = self.keyspaces.load();
         edit.keyspaces.retain(|id, change| {
             let is_open = keyspaces.get(*id).is_some();
@@ -235,6 +257,10 @@ impl Inner {
             return;
         }
         for name in obsolete.take() {
+            debug_assert!(
+                matches!(name, FileName::Table(_) | FileName::Blob(_)),
+                "{name} is no table or blob file"
+            );
             let _ = self.fs.remove(&name.path(&self.path));
         }
     }

@@ -18,7 +18,7 @@ use crate::db::snapshots::{SnapshotGuard, Snapshots};
 use crate::db::stats::Counters;
 use crate::db::tables::Tables;
 use crate::db::visibility_order::VisibilityOrder;
-use crate::kind::Seqno;
+use crate::kind::{SEQNO_MAX, Seqno};
 use crate::memtable::Memtable;
 use crate::options::{KeyspaceOptions, Options};
 use crate::ttl::Ttl;
@@ -172,6 +172,7 @@ impl Inner {
     #[inline]
     pub(crate) fn ttl(&self, keyspace: &KeyspaceState) -> Option<Ttl> {
         let ttl = keyspace.options.ttl?;
+        debug_assert!(ttl.as_secs() > 0, "entries would expire when they are written");
         Some(Ttl { secs: ttl.as_secs(), now_secs: self.clock.wall().as_secs() })
     }
 
@@ -232,6 +233,7 @@ impl Inner {
     pub(crate) fn last_seqno(&self) -> Seqno {
         let next = lock(&self.commit).next_seqno;
         debug_assert!(next > 0, "numbers begin at 1");
+        debug_assert!(next - 1 <= SEQNO_MAX, "number {} was given out", next - 1);
         next - 1
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use cairn_vfs::sync::Arc;
 
 use crate::Result;
-use crate::batch::{Operation, WriteBatch};
+use crate::batch::{DEFAULT, Operation, WriteBatch};
 use crate::db::core::Core;
 use crate::db::key_range::KeyRange;
 use crate::db::keyspace_state::KeyspaceState;
@@ -52,6 +52,7 @@ impl std::ops::Deref for Db {
 
 impl Db {
     pub(crate) fn new(core: Arc<Core>, default: Arc<KeyspaceState>) -> Db {
+        debug_assert_eq!(default.id, DEFAULT, "{:?} is not the default keyspace", default.name);
         let default = Keyspace { core: Arc::clone(&core), state: default };
         Db { core, default }
     }
@@ -98,6 +99,10 @@ impl Db {
     /// Returns all keyspaces, the default one first.
     pub fn keyspaces(&self) -> Vec<Keyspace> {
         let all = self.core.inner.all_keyspaces();
+        debug_assert!(
+            all.first().is_some_and(|first| first.id == DEFAULT),
+            "the default one is never dropped"
+        );
         all.into_iter().map(|state| Keyspace { core: Arc::clone(&self.core), state }).collect()
     }
 

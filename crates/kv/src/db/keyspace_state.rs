@@ -46,6 +46,12 @@ impl KeyspaceState {
     /// Creates the state of an opened keyspace. Errors: [`Error::Invalid`] for invalid settings of
     /// the strategy.
     pub(crate) fn new(id: KeyspaceId, name: String, options: KeyspaceOptions, view: View) -> Result<Self> {
+        debug_assert!(!name.is_empty(), "keyspace {} has no name", id.0);
+        debug_assert!(view.is_empty(), "keyspace {name:?} has writes before it is open");
+        debug_assert!(
+            options.ttl.is_none() || options.blob_bytes_min.is_none(),
+            "compactions would not see the age of values in blob files"
+        );
         let strategy = options.compaction.build()?;
         let (view, dropped) = (Swap::new(view), AtomicBool::new(false));
         let (running, manual) = (Mutex::default(), Mutex::default());

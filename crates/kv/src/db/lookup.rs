@@ -69,6 +69,7 @@ impl<'a> Lookup<'a> {
 
     #[inline]
     fn memtable(&mut self, memtable: &Memtable) {
+        debug_assert!(self.is_open(), "an older memtable is searched, but the lookup is decided");
         self.cover(memtable.newest_covering(self.key, self.at));
         let (key, at) = (self.key, self.at);
         memtable.get(key, at, |version| self.step(version, Value::copy));
@@ -84,6 +85,7 @@ impl<'a> Lookup<'a> {
 
     #[inline]
     fn table(&mut self, table: &Table, key_hash: u64) -> Result<()> {
+        debug_assert!(self.is_open(), "an older table is searched, but the lookup is decided");
         let tombstones = table.range_tombstones();
         if !tombstones.is_empty() {
             self.cover(tombstones.newest_covering(self.key, self.at));
@@ -157,6 +159,7 @@ impl Inner {
             if open.is_empty() {
                 break;
             }
+            debug_assert!(asked.is_empty(), "keys are still asked of the run before");
             asked.extend(open.iter().filter_map(|&(at, hash)| Some((run.find(lookups[at].key)?, at, hash))));
             asked.sort_unstable_by_key(|(file, at, _)| (file.number(), *at));
             for group in asked.chunk_by(|(one, ..), (other, ..)| one.number() == other.number()) {

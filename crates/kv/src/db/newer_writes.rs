@@ -108,6 +108,10 @@ impl Inner {
 
 /// Returns the first key within `bounds` that has an entry newer than `at`.
 fn newer_within(cursor: &mut impl Cursor, bounds: &Bounds, at: Seqno) -> Result<Option<Vec<u8>>> {
+    debug_assert!(
+        bounds.lower.as_ref().zip(bounds.upper.as_ref()).is_none_or(|(lower, upper)| lower < upper),
+        "a range without keys is searched: {bounds:?}"
+    );
     match &bounds.lower {
         Some(lower) => cursor.seek(lower, SEQNO_MAX)?,
         None => cursor.seek_first()?,

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, StdFs, SystemClock, SystemRng};
+use cairn_vfs::{
+    Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, StdFs, SystemClock, SystemRng, ensure,
+};
 use cairn_wal::Known;
 
 use crate::admin::ReadOnly;
@@ -21,7 +23,7 @@ use crate::db::stored_options::StoredOptions;
 use crate::db::tables::Tables;
 use crate::open_files::OpenFiles;
 use crate::options::{KeyspaceOptions, Options};
-use crate::version::{KeyspaceId, NewKeyspace, VersionEdit, VersionSet};
+use crate::version::{FileName, KeyspaceId, NewKeyspace, VersionEdit, VersionSet};
 use crate::{Error, Result};
 
 impl Builder {
@@ -203,6 +205,7 @@ fn keep_options(inner: &Inner) -> Result<()> {
 /// Removes the files of unfinished jobs that a crash left behind.
 fn remove_leftovers(fs: &dyn Fs, versions: &VersionSet) -> Result<()> {
     for stray in versions.stray_files()?.unreferenced {
+        ensure!(FileName::parse(&stray).is_some(), "{} is not a file of a store", stray.display());
         fs.remove(&stray)?;
     }
     Ok(())

@@ -71,6 +71,10 @@ impl<'a> Output<'a> {
     ) -> Self {
         debug_assert!(cut.at.is_sorted(), "tables are cut in key order");
         debug_assert!(cut.table_bytes > 0, "a table has at least one entry");
+        debug_assert!(
+            bounds.lower.as_ref().zip(bounds.upper.as_ref()).is_none_or(|(lower, upper)| lower < upper),
+            "a job without keys: {bounds:?}"
+        );
         Output {
             inner,
             options,
@@ -107,6 +111,7 @@ impl<'a> Output<'a> {
     #[inline]
     fn pay(&mut self, bytes: usize) -> Result<()> {
         if let Some(unpaid) = &mut self.unpaid {
+            debug_assert!(*unpaid < PAYMENT_BYTES, "{unpaid} bytes are due before the next entry");
             *unpaid += bytes as u64;
             if *unpaid >= PAYMENT_BYTES {
                 let (inner, bytes) = (self.inner, std::mem::take(unpaid));
@@ -119,6 +124,10 @@ impl<'a> Output<'a> {
 
     /// Records in the tables when entries expire.
     pub(crate) fn with_ttl(mut self, ttl: Option<Ttl>) -> Self {
+        debug_assert!(
+            ttl.is_none() || self.blobs.bytes_min() == usize::MAX,
+            "values that expire would move into blob files"
+        );
         self.ttl_secs = ttl.map_or(0, |ttl| ttl.secs);
         self
     }
@@ -126,6 +135,10 @@ impl<'a> Output<'a> {
     /// Adds an entry whose value is in a blob file or is moved into one.
     fn add_blob(&mut self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
         debug_assert!(self.current.is_some(), "the entry's table is begun before its value is moved");
+        debug_assert!(
+            matches!(kind, Kind::Put | Kind::Blob),
+            "an entry of kind {kind:?} has no value to move"
+        );
         let Some(reference) = self.blobs.place(self.inner, kind, value)? else {
             return self.current.as_mut().map_or(Ok(()), |writer| writer.add(key, seqno, Kind::Put, &[]));
         };
@@ -155,6 +168,12 @@ impl<'a> Output<'a> {
         while self.is_next_cut(key) {
             self.cuts_passed += 1;
         }
+        debug_assert!(
+            self.cuts_passed <= self.cut.at.len(),
+            "{} of {} cuts are passed",
+            self.cuts_passed,
+            self.cut.at.len()
+        );
         self.pay(key.len() + value.len())?;
         if self.current.is_none() {
             self.current = Some(self.begin_table()?);
@@ -176,7 +195,13 @@ impl<'a> Output<'a> {
     }
 
     fn begin_table(&mut self) -> Result<TableWriter> {
+        debug_assert!(self.current.is_none(), "the last table is not finished");
         let number = self.inner.versions.new_file_number();
+        debug_assert!(
+            self.numbers.last().is_none_or(|last| *last < number),
+            "table {number} follows table {:?}",
+            self.numbers.last()
+        );
         let path = FileName::Table(number).path(&self.inner.path);
         let file = self.inner.fs.open(&path, OpenOptions::create_new())?;
         self.numbers.push(number);
@@ -199,6 +224,7 @@ impl<'a> Output<'a> {
                 add_range_tombstones(&mut writer, &tombstones)?;
             }
             let meta = writer.finish()?;
+            debug_assert_eq!(Some(&meta.number), self.numbers.last(), "the newest table is finished");
             self.done.push(meta);
         }
         Ok(())
@@ -279,6 +305,10 @@ impl Written {
     /// Adds the blob files and the garbage to a keyspace's edit. The job adds the tables itself,
     /// because it knows their level.
     pub(crate) fn note_blobs(&self, change: &mut KeyspaceEdit) {
+        debug_assert!(
+            change.blobs_added.is_empty() && change.blob_garbage.is_empty(),
+            "the garbage of a job would count twice"
+        );
         change.blobs_added.extend(self.blobs.iter().cloned());
         change.blob_garbage.extend(self.garbage.iter().map(|(&number, &bytes)| (number, bytes)));
     }
@@ -341,6 +371,7 @@ impl BlobOutput {
         let result = policy.source.load(value, &mut moved).and_then(|()| self.write(inner, &moved));
         self.value = moved;
         let new = result?;
+        debug_assert_eq!(new.bytes, reference.bytes, "a value has another length after its move");
         *self.garbage.entry(reference.number).or_default() += reference.bytes;
         Ok(Some(new))
     }
@@ -360,12 +391,16 @@ impl BlobOutput {
                 current.insert(BlobWriter::new(Arc::from(file), number)?)
             }
         };
-        writer.add(value)
+        let reference = writer.add(value)?;
+        debug_assert_eq!(reference.bytes, value.len() as u64, "garbage is counted by the length of values");
+        Ok(reference)
     }
 
     fn finish_file(&mut self) -> Result<()> {
         if let Some(writer) = self.current.take() {
-            self.done.push(writer.finish()?);
+            let meta = writer.finish()?;
+            debug_assert_eq!(Some(&meta.number), self.numbers.last(), "the newest blob file is finished");
+            self.done.push(meta);
         }
         Ok(())
     }
@@ -384,6 +419,7 @@ pub(crate) fn note_expiry(writer: &mut TableWriter, ttl_secs: u64, key: &[u8], k
 
 pub(crate) fn add_range_tombstones(writer: &mut TableWriter, tombstones: &RangeTombstones) -> Result<()> {
     let (Some(span), Some(seqnos)) = (tombstones.span(), tombstones.seqno_range()) else { return Ok(()) };
+    debug_assert!(span.0 < span.1, "range tombstones without keys: {span:?}");
     let mut encoded = Vec::new();
     tombstones.encode(&mut encoded);
     writer.add_range_tombstones(&encoded, tombstones.len() as u64, span, seqnos)
@@ -437,7 +473,6 @@ pub(crate) fn table_options(
     (oldest_secs, newest_secs): (u64, u64),
 ) -> TableOptions {
     debug_assert!(level <= last_level, "level {level} of a tree whose last level is {last_level}");
-    debug_assert!(oldest_secs <= newest_secs, "entries of {oldest_secs} to {newest_secs}");
     TableOptions {
         block_bytes: options.block_bytes as usize,
         restart_interval: options.restart_interval,

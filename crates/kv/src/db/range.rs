@@ -211,6 +211,11 @@ impl Inner {
         options: &ReadOptions,
     ) -> Result<DbCursor> {
         self.check_snapshot(&snapshot)?;
+        debug_assert!(
+            snapshot.seqno() <= self.order.visible(),
+            "a snapshot of {}, which is not visible yet",
+            snapshot.seqno()
+        );
         let view = keyspace.view.load_full();
         // After loading the view, because dropping a keyspace sets the flag before it empties the
         // view.

@@ -30,6 +30,7 @@ struct Replayed {
 
 /// Replays the log, then opens it for writing unless the store is read-only.
 pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
+    debug_assert!(inner.log.get().is_none(), "the log is replayed while writers append to it");
     let states = inner.versions.keyspaces();
     let mut all: Vec<Option<Replayed>> = Vec::new();
     for (id, state) in &states {
@@ -40,6 +41,8 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     let options = log_options(inner.versions.log());
     let mut log = Recovery::open(&inner.fs, &inner.path, inner.versions.log_start(), &options)?;
     let last = thread::scope(|scope| replay_all(inner, &mut log, &mut all, scope))?;
+    let stored = inner.versions.last_seqno();
+    ensure!(last >= stored, "writes go on after number {last}, but tables have numbers up to {stored}");
     let mut tail = log.finish()?;
     {
         let mut commit = lock(&inner.commit);
@@ -106,6 +109,7 @@ fn replay_all<'scope, 'env>(
             log.sync()?;
         }
         let sealed = seal_full(inner, all, last)?;
+        debug_assert!(!sealed.is_empty(), "a memtable was full, but is not sealed");
         let flush = move || {
             catch_panic("a flush", || sealed.iter().try_for_each(|keyspace| inner.flush_sealed(keyspace)))
         };

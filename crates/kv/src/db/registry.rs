@@ -35,6 +35,7 @@ impl Keyspaces {
     }
 
     fn set(&mut self, id: KeyspaceId, state: Option<Arc<KeyspaceState>>) {
+        debug_assert!(state.as_ref().is_none_or(|state| state.id == id), "the place of keyspace {}", id.0);
         let at = id.0 as usize;
         if self.0.len() <= at / PIECE {
             self.0.resize_with(at / PIECE + 1, Arc::default);
@@ -76,6 +77,7 @@ impl Registry {
                 piece[at % PIECE] = Some(state);
             }
         }
+        debug_assert_eq!(all.iter().count(), names.len(), "each keyspace has a place and a name");
         Registry { all: Swap::new(all), names: Mutex::new(names) }
     }
 
@@ -88,7 +90,13 @@ impl Registry {
     /// Returns the keyspace `name`, if it exists.
     pub(crate) fn named(&self, name: &str) -> Option<Arc<KeyspaceState>> {
         let id = *lock(&self.names).get(name)?;
-        self.all.load().get(id).cloned()
+        let found = self.all.load().get(id).cloned();
+        // Another thread may drop it in between, but its id is not used again.
+        debug_assert!(
+            found.as_ref().is_none_or(|found| found.name == name),
+            "{name:?} names another keyspace"
+        );
+        found
     }
 
     /// Adds a keyspace. The caller holds `Inner::structure`.

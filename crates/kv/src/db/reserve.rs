@@ -65,6 +65,7 @@ impl Reserve {
         while bytes >= BYTES_MIN && self.lock_file.allocate(0, bytes).is_err_and(|error| error.is_full()) {
             bytes /= 2;
         }
+        debug_assert!(bytes >= BYTES_MIN / 2 && BYTES.is_multiple_of(bytes), "a reserve of {bytes} bytes");
     }
 
     /// Frees the blocks of the reserve. Returns false if that was done before.

@@ -2,7 +2,7 @@
 
 use cairn_vfs::sync::Arc;
 
-use crate::compaction::strategy::Job;
+use crate::compaction::strategy::{Job, JobKind};
 use crate::file::FileNumber;
 use crate::version::Version;
 
@@ -43,6 +43,14 @@ impl RunningJobs {
         debug_assert!(job.boundaries.is_sorted_by(|a, b| a < b), "boundaries of parts: {:?}", job.boundaries);
         debug_assert!(job.cuts.is_sorted(), "cuts between tables: {:?}", job.cuts);
         debug_assert!(
+            job.boundaries.iter().chain(&job.cuts).all(|key| job.smallest < *key && *key <= job.largest),
+            "parts or tables without keys: {job:?}"
+        );
+        debug_assert!(
+            job.kind == JobKind::Drop || job.inputs.iter().all(|input| input.level <= job.output_level),
+            "newer entries would be looked for below older ones: {job:?}"
+        );
+        debug_assert!(
             job.inputs
                 .iter()
                 .flat_map(|input| &input.tables)
@@ -56,6 +64,10 @@ impl RunningJobs {
                     || job.largest < running.smallest
             }),
             "two jobs write the same keys to one level: {job:?}"
+        );
+        debug_assert!(
+            self.jobs.iter().all(|running| running.id <= self.next_id),
+            "ids are given out in order"
         );
         self.next_id += 1;
         self.jobs.push(Running {

@@ -54,6 +54,11 @@ impl Inner {
             let handle = handle.map_err(|source| self.thread_error(source))?;
             lock(&self.background.state).handles.push(handle);
         }
+        debug_assert!(
+            lock(&self.background.state).handles.len() >= self.background.threads,
+            "closing the store would not wait for all {} threads",
+            self.background.threads
+        );
         Ok(())
     }
 
@@ -120,6 +125,7 @@ impl Inner {
 
     /// Syncs the log every `interval` if there were new writes.
     fn sync_until_stopped(&self, interval: Duration) {
+        debug_assert!(!interval.is_zero(), "an interval of 0 would sync without a pause");
         let mut state = lock(&self.background.state);
         let mut due = self.clock.now().saturating_add(interval);
         let mut synced = 0;
@@ -132,6 +138,7 @@ impl Inner {
             }
             drop(state);
             let visible = self.order.visible();
+            debug_assert!(visible >= synced, "the visible mark goes back from {synced} to {visible}");
             if visible > synced && self.sync_all().is_ok() {
                 synced = visible;
             }
@@ -198,6 +205,11 @@ impl Inner {
             return Some(Work::Flush(Arc::clone(keyspace)));
         }
         let free = self.background.threads.max(2) - 1;
+        debug_assert!(
+            state.compacting.len() <= free,
+            "{} compactions, at most {free}",
+            state.compacting.len()
+        );
         if state.compacting.len() >= free {
             return None;
         }

@@ -38,7 +38,9 @@ impl Snapshots {
 
     /// Returns the number of snapshots.
     pub(crate) fn len(&self) -> usize {
-        lock(&self.counts).values().sum()
+        let counts = lock(&self.counts);
+        debug_assert!(counts.values().all(|count| *count > 0), "a number is listed for nobody: {counts:?}");
+        counts.values().sum()
     }
 
     fn release(&self, seqno: Seqno) {

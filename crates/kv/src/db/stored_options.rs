@@ -19,6 +19,8 @@ use crate::{Error, Result};
 
 const VERSION: u8 = 2;
 
+const _: () = assert!(VERSION == 2, "what `encode` writes, `decode` reads, and it knows versions 1 and 2");
+
 /// The options stored with a keyspace.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct StoredOptions {

@@ -38,6 +38,7 @@ impl View {
     pub(crate) fn with_sealed(&self, fresh: Arc<Memtable>, sealed: Arc<Sealed>) -> View {
         debug_assert!(fresh.is_empty(), "the active memtable is replaced by one with writes");
         debug_assert!(Arc::ptr_eq(&self.active, &sealed.memtable), "another memtable than the active one");
+        debug_assert!(!sealed.memtable.is_empty(), "an empty memtable waits for a flush");
         debug_assert!(
             self.sealed.first().is_none_or(|it| it.last_seqno <= sealed.last_seqno && it.end <= sealed.end),
             "memtables are sealed in the order of their writes"
@@ -57,7 +58,8 @@ impl View {
             "a flush takes the oldest sealed memtables"
         );
         let is_flushed = |sealed: &Arc<Sealed>| flushed.iter().any(|other| Arc::ptr_eq(sealed, other));
-        let sealed = self.sealed.iter().filter(|sealed| !is_flushed(sealed)).cloned().collect();
+        let sealed: Vec<_> = self.sealed.iter().filter(|sealed| !is_flushed(sealed)).cloned().collect();
+        debug_assert_eq!(sealed.len() + flushed.len(), self.sealed.len(), "a memtable is in no table");
         View { active: Arc::clone(&self.active), sealed, version }
     }
 }

@@ -92,7 +92,9 @@ impl VisibilityOrder {
         self.cells[(first % CELLS) as usize].store(last, SeqCst);
         self.advance();
         self.wait_for(last);
-        self.visible() >= last
+        let is_visible = self.visible() >= last;
+        debug_assert!(is_visible || self.has_failed(last), "the wait for write {last} ended without a cause");
+        is_visible
     }
 
     /// Marks the write that starts at `first` as failed: neither it nor any later write ever
@@ -138,7 +140,10 @@ impl VisibilityOrder {
                     moved = true;
                     last
                 }
-                Err(newer) => newer,
+                Err(newer) => {
+                    debug_assert!(newer > visible, "the mark goes back from {visible} to {newer}");
+                    newer
+                }
             };
         }
     }

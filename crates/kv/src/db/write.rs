@@ -11,7 +11,7 @@ use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, lock};
 use cairn_wal::{Log, Lsn, Reservation};
 
-use crate::batch::{HEADER_BYTES, Operation, WriteBatch, write_header};
+use crate::batch::{DEFAULT, HEADER_BYTES, Operation, WriteBatch, write_header};
 use crate::db::budget::Budget;
 use crate::db::inner::{Commit, Inner};
 use crate::db::keyspace_state::KeyspaceState;
@@ -65,6 +65,8 @@ impl Inner {
         operation: Operation<'_>,
         durability: Durability,
     ) -> Result<()> {
+        debug_assert!(!operation.is_nothing(), "no flush would ever release the record of an empty range");
+        debug_assert!(is_stamped(keyspace, operation), "a value of keyspace {:?} has no time", keyspace.name);
         let log = self.check_writable()?;
         self.check_reserve(|| operation.is_removal())?;
         let bytes = HEADER_BYTES + operation.encoded_bytes(keyspace.id);
@@ -173,6 +175,7 @@ impl Inner {
         if let Some(check) = &check {
             self.order.wait_for(commit.next_seqno - 1);
             self.check_alive()?;
+            debug_assert_eq!(self.order.visible(), commit.next_seqno - 1, "another write is under way");
             check(Some(looked))?;
         }
         debug_assert!(!touched.is_empty(), "a batch with operations touches a keyspace");
@@ -258,6 +261,7 @@ impl Inner {
             return Err(self.refuse_write());
         }
         if durability != Durability::Memory {
+            debug_assert!(end > Lsn::ZERO, "the writes {seqnos:?} are in no log record");
             // ORDER: after all earlier writes have been published. An earlier record that could not
             // be written has poisoned the log before its turn.
             log.check().map_err(|error| self.poison(error.into()))?;
@@ -281,12 +285,18 @@ impl Inner {
                 (_, operation) => stamped.add(id, operation)?,
             }
         }
+        debug_assert_eq!(
+            (stamped.len(), stamped.is_plain),
+            (batch.len(), batch.is_plain),
+            "a batch has the same operations with and without times"
+        );
         Ok(Some(stamped))
     }
 
     /// Returns the keyspaces that a batch writes to, each once.
     fn touched(&self, batch: &WriteBatch) -> Result<Vec<Arc<KeyspaceState>>> {
         if batch.is_plain {
+            debug_assert!(batch.operations().all(|(id, _)| id == DEFAULT), "a plain batch has one keyspace");
             return Ok(vec![self.keyspace(KeyspaceId(0))?]);
         }
         let mut touched: Vec<Arc<KeyspaceState>> = Vec::new();
@@ -475,6 +485,15 @@ fn release_record(log: &Log, record_bytes: usize) {
 #[inline]
 fn is_full(memtable: &Memtable, keyspace: &KeyspaceState) -> bool {
     memtable.allocated_bytes() as u64 > keyspace.options.memtable_bytes
+}
+
+/// Returns false for a value that lacks the time that values of the keyspace end with. For debug
+/// builds.
+fn is_stamped(keyspace: &KeyspaceState, operation: Operation<'_>) -> bool {
+    match operation {
+        Operation::Put { value, .. } => keyspace.options.ttl.is_none() || value.len() >= ttl::STAMP_BYTES,
+        _ => true,
+    }
 }
 
 /// The memtables into which a batch is inserted.

@@ -65,6 +65,7 @@ impl<C: Cursor> Child<C> {
 impl<C: Cursor> MergeCursor<C> {
     /// Creates a cursor over all of `cursors`, the newest first.
     pub(crate) fn new(cursors: Vec<C>) -> Self {
+        debug_assert!(u32::try_from(cursors.len()).is_ok(), "{} cursors", cursors.len());
         let heap = Vec::with_capacity(cursors.len());
         let children = cursors.into_iter().map(|cursor| Child { cursor, head: 0 }).collect();
         MergeCursor { children, heap, direction: Direction::Forward }

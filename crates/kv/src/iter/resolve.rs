@@ -49,6 +49,7 @@ impl Resolver {
 
     /// Creates a resolver with operands that were collected elsewhere, newest first.
     pub(crate) fn from_operands(operands: Vec<Vec<u8>>) -> Self {
+        debug_assert!(!operands.is_empty(), "a merge without operands");
         Resolver { operands }
     }
 

@@ -52,6 +52,7 @@ impl ReadContext {
     #[inline]
     pub(crate) fn covered(&mut self, key: &[u8]) -> Seqno {
         let newest = self.covers.iter_mut().map(|covers| covers.newest(key, self.at)).max();
+        debug_assert!(newest.is_none_or(|newest| newest <= self.at), "{newest:?} is not visible");
         newest.unwrap_or(0)
     }
 }
@@ -104,6 +105,7 @@ impl ReadContext {
 
 /// Returns a stored value without the time stamp after it.
 fn without_stamp(stored: &[u8]) -> &[u8] {
+    debug_assert!(stored.len() >= ttl::STAMP_BYTES, "the time stamp was not checked");
     &stored[..stored.len().saturating_sub(ttl::STAMP_BYTES)]
 }
 
@@ -297,6 +299,10 @@ impl<C: Cursor> VisibleCursor<C> {
             debug_assert!(self.inner.seqno() <= self.context.at, "an entry that the reader does not see");
             debug_assert!(matches!(self.inner.kind(), Kind::Put | Kind::Blob), "an entry without a value");
         }
+        debug_assert!(
+            self.place != Place::Backward || !self.inner.valid() || self.inner.key() != self.key.as_slice(),
+            "versions of the key were not read"
+        );
         result
     }
 
@@ -385,6 +391,7 @@ impl<C: Cursor> VisibleCursor<C> {
     #[inline]
     fn step_over(&mut self, steps: u32, seqno: Seqno) -> Result<()> {
         debug_assert!(steps > 0, "the first step is number 1");
+        debug_assert!(self.inner.valid(), "an entry after the last is skipped");
         if steps != STEPS_BEFORE_SEEK + 1 {
             return self.inner.next();
         }

@@ -42,6 +42,7 @@ const RECORD_ALIGN: usize = 8;
 
 const _: () = assert!(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX && CHUNK_BYTES_MIN.is_multiple_of(CHUNK_ALIGN));
 const _: () = assert!(CHUNK_ALIGN.is_multiple_of(RECORD_ALIGN) && RECORD_ALIGN.is_power_of_two());
+const _: () = assert!(CHUNK_BYTES_MAX.is_multiple_of(CHUNK_ALIGN), "a chunk ends with a cache line");
 
 /// A reference to an object in an arena.
 ///
@@ -355,6 +356,7 @@ impl Arena {
     /// more memory left.
     #[cold]
     fn refill(&self, stripe: &Stripe, bytes: usize, left: usize) -> *mut u8 {
+        debug_assert!(bytes > left, "{bytes} bytes fit into the {left} left of the stripe's chunk");
         let region = self.chunk(bytes);
         assert!(region.left >= bytes, "a chunk of {} bytes for {bytes}", region.left);
         if region.left - bytes > left {
@@ -368,6 +370,7 @@ impl Arena {
     fn chunk(&self, bytes: usize) -> Region {
         let part = 1 << ((self.allocated_bytes() / CHUNK_PART) | 1).ilog2();
         let bytes = bytes.next_multiple_of(CHUNK_ALIGN).max(part.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX));
+        debug_assert!(bytes.is_multiple_of(CHUNK_ALIGN), "a chunk of {bytes} bytes ends within a cache line");
         // A slice has at most isize::MAX bytes, and far smaller entries are already refused
         // (`record::Entry::new`), so the layout is always valid. If it were not, out of memory
         // would be the right error.

@@ -95,6 +95,7 @@ impl MemCursor {
                 return;
             };
             self.page.load(next);
+            debug_assert!(self.page.len > 0, "a leaf beside another has no keys");
             self.pos = 0;
         }
         self.current =
@@ -163,7 +164,10 @@ impl Page {
             self.load(left);
             match self.next {
                 Some(next) if next != from => left = next,
-                _ => return true,
+                _ => {
+                    debug_assert!(self.len > 0, "a leaf beside another has no keys");
+                    return true;
+                }
             }
         }
     }
@@ -219,12 +223,24 @@ impl Cursor for MemCursor {
             Some(current) => (self.pos, self.current) = (pos, Some(current)),
             None => self.settle_right(pos + usize::from(equal)),
         }
+        debug_assert!(
+            self.current.is_none_or(|Current { record, version, .. }| {
+                record.key() > key || (record.key() == key && version.seqno <= seqno)
+            }),
+            "the entry comes before that of number {seqno}"
+        );
         Ok(())
     }
 
     fn seek_back(&mut self, key: &[u8], inclusive: bool) -> Result<()> {
         let (pos, equal) = self.find(&Probe::new(key));
         self.settle_left(pos + usize::from(equal && inclusive));
+        debug_assert!(
+            self.current.is_none_or(|Current { record, .. }| {
+                record.key() < key || (inclusive && record.key() == key)
+            }),
+            "the entry comes after the key"
+        );
         Ok(())
     }
 

@@ -62,6 +62,7 @@ impl VersionLock {
     /// Returns true if nobody wrote since `seen`, so that everything read since then is consistent.
     #[inline]
     pub(super) fn unchanged(&self, seen: Seen) -> bool {
+        debug_assert!(seen.0 & HELD == 0, "a version that was read while a writer held the lock");
         shake();
         self.0.load(Ordering::Acquire) == seen.0
     }

@@ -32,10 +32,15 @@ pub(super) const CAPACITY: usize = if cfg!(cairn_shuttle) { 4 } else { 64 };
 const _: () = assert!(CAPACITY.is_power_of_two());
 #[cfg(not(cairn_shuttle))] // shuttle's atomics are larger
 const _: () = assert!(size_of::<Node>() == 64 + 16 * CAPACITY);
+#[cfg(not(cairn_shuttle))]
+const _: () = assert!(std::mem::offset_of!(Node, heads) == 64, "the heads begin at a cache line");
+const _: () = assert!(CAPACITY <= u16::MAX as usize, "the number of keys has 16 bits");
+const _: () = assert!(std::mem::offset_of!(Inner, node) == 0, "a pointer to an inner node is one to a node");
 
 /// If the first and the last head agree in at least this many leading bytes, the node takes a
 /// longer prefix.
 const HEAD_BYTES_SPENT: u32 = 4;
+const _: () = assert!(0 < HEAD_BYTES_SPENT && HEAD_BYTES_SPENT < 8, "a head has eight bytes");
 
 /// The common part of leaves and inner nodes. A leaf consists of nothing else.
 #[derive(Debug)]
@@ -79,7 +84,9 @@ impl Rank<'_> {
     /// Returns the index of the child that covers the key.
     #[inline]
     pub(super) fn child(&self) -> usize {
-        self.pos + usize::from(self.equal.is_some())
+        let child = self.pos + usize::from(self.equal.is_some());
+        debug_assert!(child <= CAPACITY, "child {child} of at most {}", CAPACITY + 1);
+        child
     }
 }
 
@@ -219,6 +226,7 @@ impl Node {
         let mut size = CAPACITY;
         while size > 1 {
             size /= 2;
+            debug_assert!(base + size <= CAPACITY, "position {} of {CAPACITY}", base + size);
             // SAFETY: `base + size <= CAPACITY` holds initially with the old size, and `base` grows
             // by at most the new size.
             let middle = unsafe { self.heads.get_unchecked(base + size - 1) };
@@ -273,6 +281,7 @@ impl Node {
     pub(super) fn insert(&self, probe: &Probe<'_>, pos: usize, record: Held<'_, Record>) {
         let count = self.count();
         debug_assert!(count < CAPACITY && pos <= count, "an insert at {pos} of {count}");
+        debug_assert!(probe.key == record.key(), "the position of another key");
         self.admit(probe);
         shift(&self.heads, pos, count, |from, to| to.store(from.load(Ordering::Acquire), Ordering::Release));
         shift(&self.refs, pos, count, |from, to| to.set(from.get()));
@@ -319,6 +328,7 @@ impl Node {
         let key = self.record(0).map_or(&[][..], Held::key);
         let shorter = probe::common_prefix(key.get(..len).unwrap_or(key), probe.key);
         debug_assert!(shorter < len, "the key begins with the prefix of {len} bytes");
+        debug_assert!(self.count() > 0, "a node without keys has a prefix of {len} bytes");
         let freed = len - shorter;
         // Each new head starts with the bytes that the prefix loses, followed by the old head.
         let lost = probe::head(key, shorter);
@@ -339,6 +349,7 @@ impl Node {
 /// Moves `cells[pos..count]` one position to the right.
 #[inline]
 fn shift<T>(cells: &[T], pos: usize, count: usize, copy: impl Fn(&T, &T)) {
+    debug_assert!(pos <= count && count < cells.len(), "{pos} to {count} of {} cells", cells.len());
     if let Some(moved) = cells.get(pos..=count) {
         for pair in moved.windows(2).rev() {
             if let [from, to] = pair {
@@ -379,6 +390,10 @@ impl Node {
         }
         self.prefix_len.store(len as u32, Ordering::Release);
         self.count.store(entries.len().min(CAPACITY) as u16, Ordering::Release);
+        debug_assert!(
+            entries.iter().enumerate().all(|(at, entry)| self.head(at) == probe::head(entry.1.key(), len)),
+            "a head is another part of its key than that after the prefix of {len} bytes"
+        );
     }
 
     /// Copies the records to the front of `into` and returns their number. The caller validates the
@@ -398,6 +413,7 @@ impl Node {
         let mut entries = Vec::with_capacity(CAPACITY + 1);
         let cells = self.heads.iter().zip(&self.refs).take(self.count());
         entries.extend(cells.filter_map(|(head, link)| Some((head.load(Ordering::Acquire), link.get()?))));
+        debug_assert_eq!(entries.len(), self.count(), "a key without a record");
         (entries, self.prefix_len())
     }
 }
@@ -451,6 +467,7 @@ impl Inner {
     /// Returns the children from `pos` on. The caller holds the lock.
     pub(super) fn children_from(&self, pos: usize) -> impl Iterator<Item = Held<'_, Node>> {
         let count = self.node.count() + 1;
+        debug_assert!(pos <= count, "child {pos} of {count}");
         self.children.iter().take(count).skip(pos).filter_map(Link::get)
     }
 

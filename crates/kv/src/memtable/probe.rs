@@ -58,7 +58,12 @@ fn short_head(key: &[u8], rest: &[u8]) -> u64 {
     };
     // The wanted bytes are the low ones of `word`. Shifts in two steps, because a shift by 64 is
     // not allowed.
-    word << 8 << (8 * (7 - rest.len() % 8))
+    let head = word << 8 << (8 * (7 - rest.len() % 8));
+    debug_assert!(
+        rest.iter().enumerate().all(|(at, byte)| (head >> (56 - 8 * at)) as u8 == *byte),
+        "the head {head:#x} of {rest:?}"
+    );
+    head
 }
 
 /// Returns the length of the common prefix of `a` and `b`.

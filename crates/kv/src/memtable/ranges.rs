@@ -36,6 +36,13 @@ const EARLIER_MAX: usize = 8;
 /// two pieces.
 const TOMBSTONE_BYTES: usize = 192;
 
+#[cfg(not(cairn_shuttle))]
+const _: () = assert!(
+    4 * size_of::<usize>() + size_of::<(Seqno, Span)>() + 2 * size_of::<(Arc<[u8]>, Piece)>()
+        <= TOMBSTONE_BYTES,
+    "the counts of two keys, an entry in `all`, two pieces"
+);
+
 /// Range tombstones that are added one by one and read by many threads.
 #[derive(Debug)]
 pub(super) struct Ranges {
@@ -165,7 +172,9 @@ impl Ranges {
         self.query(at, |state| {
             let (painted, recent) = state.as_of(at)?;
             let covering = recent.filter(|(_, span)| span.covers(key)).map(|(seqno, _)| *seqno).max();
-            Ok(covering.max(painted.and_then(|painted| painted.covering(key))))
+            let newest = covering.max(painted.and_then(|painted| painted.covering(key)));
+            debug_assert!(newest.is_none_or(|newest| newest <= at), "{newest:?} is not visible at {at}");
+            Ok(newest)
         })
     }
 
@@ -176,6 +185,8 @@ impl Ranges {
             let (painted, recent) = state.as_of(at)?;
             let mut cover = painted.map_or_else(Cover::default, |painted| painted.cover(key));
             recent.for_each(|(seqno, span)| cover.narrow(key, *seqno, span));
+            debug_assert!(cover.holds_for(key), "a range beside its key");
+            debug_assert!(cover.seqno <= at, "{} is not visible at {at}", cover.seqno);
             Ok(cover)
         })
     }
@@ -278,6 +289,11 @@ impl State {
                     #[cfg(test)]
                     (self.work += 1);
                 }
+                debug_assert!(
+                    self.recent.front().is_none_or(|(seqno, _)| *seqno >= self.painted.to),
+                    "a tombstone up to {} is still among the recent ones",
+                    self.painted.to
+                );
             }
             Missing::Earlier(last) => {
                 let mut painted = Painted::default();
@@ -334,6 +350,7 @@ impl Painted {
         if from < span.end {
             free.push((from, Arc::clone(&span.end)));
         }
+        debug_assert!(free.is_sorted_by(|a, b| a.1 <= b.0), "the free parts overlap");
         for (start, end) in free {
             self.cover_up(seqno, &start, &end);
         }

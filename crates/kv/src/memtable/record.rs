@@ -36,6 +36,8 @@ const _: () = assert!(SEQNO_MAX <= u64::MAX >> 8, "a tag has a byte for the kind
 // A tower follows its update, and records and updates start at multiples of 8 bytes.
 const _: () = assert!(size_of::<Update>().is_multiple_of(align_of::<Tower>()) && align_of::<Tower>() <= 8);
 const _: () = assert!(align_of::<Record>() <= 8 && align_of::<Update>() <= 8);
+#[cfg(not(cairn_shuttle))] // shuttle's atomics are larger
+const _: () = assert!(size_of::<Record>() == 24 && size_of::<Update>() == 24, "the costs of a version");
 
 /// A sequence number and a kind in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -173,7 +175,12 @@ impl Record {
         let bytes = size_of::<Record>() + entry.raw_bytes();
         let start = arena.entry(bytes, entry.seqno, entry.kind, entry.raw_bytes());
         // SAFETY: `start` has room for `bytes`.
-        unsafe { Record::write(start, entry) }
+        let record = unsafe { Record::write(start, entry) };
+        debug_assert!(
+            record.key() == entry.key && record.first().value == entry.value,
+            "an entry that would not be read back"
+        );
+        record
     }
 
     /// Stores a key without a version in the arena, as a separator between nodes of the tree.
@@ -272,6 +279,8 @@ impl<'a> Unlinked<'a> {
         let tower = if place.steps() == 0 { size_of::<Tower>() } else { 0 };
         let bytes = size_of::<Update>() + tower + entry.value.len();
         let start = arena.entry(bytes, entry.seqno, entry.kind, entry.raw_bytes());
+        debug_assert!(start.cast::<Update>().is_aligned(), "an update at {start:?}");
+        debug_assert!(entry.value.len() <= VALUE_BYTES_MAX, "a value of {} bytes", entry.value.len());
         let header =
             Update { next: Link::empty(), tag: entry.tag(), value_len: entry.value.len() as u32, place };
         // SAFETY: `start` has room for `bytes`, aligned for header and tower. It is new memory, so

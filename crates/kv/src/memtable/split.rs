@@ -31,6 +31,7 @@ impl Tree {
             return None;
         };
         let right = self.divide_leaf(leaf, probe, pos, record);
+        debug_assert_eq!(leaf.count() + right.count(), CAPACITY + 1, "a split lost keys, or copied some");
         // Both exist: the lock is held and both leaves have keys.
         let (last, first) = (leaf.record(leaf.count() - 1)?, right.get().record(0)?);
         debug_assert!(last.key() < first.key(), "the leaves overlap after a split");
@@ -108,6 +109,11 @@ impl Tree {
         let middle = entries.len() / 2;
         if let (low, [(_, separator), high @ ..]) = entries.split_at(middle) {
             let right = Inner::of(node.level(), inner.get().children_from(middle + 1));
+            debug_assert!(
+                right.child(high.len()).is_some() && right.child(high.len() + 1).is_none(),
+                "{} keys do not separate the children",
+                high.len()
+            );
             right.node().fill(high, prefix_len);
             let right = self.arena.node(right).as_node();
             node.fill(low, prefix_len);
@@ -143,6 +149,7 @@ impl Tree {
         match parent {
             Some(parent) => parent.insert(separator, right),
             None => {
+                debug_assert!(self.root.get() == Some(left), "only the root has no parent");
                 let root = Inner::over(left);
                 root.insert(separator, right);
                 self.root.set(Some(self.arena.node(root).as_node()));

@@ -22,6 +22,8 @@ use super::versions;
 
 /// Cache lines of a node that a search may touch: the first one and the heads.
 const SEARCHED_LINES: usize = 9;
+#[cfg(not(cairn_shuttle))]
+const _: () = assert!(SEARCHED_LINES == 1 + 8 * super::node::CAPACITY / 64, "eight heads fit into a line");
 
 /// Number of threads that can remember their last insert position without interfering.
 const FINGERS: usize = 8;
@@ -62,6 +64,7 @@ impl Finger {
     /// Records that an insert has descended to `leaf`.
     #[inline]
     fn moved_to(&self, leaf: Held<'_, Node>) {
+        debug_assert_eq!(leaf.level(), 0, "inserts end at a leaf");
         let is_same = self.leaf.get() == Some(leaf);
         self.is_tried.store(is_same, Ordering::Relaxed);
         if !is_same {
@@ -154,6 +157,7 @@ impl Tree {
         while let Some(next) = leaf.get().next.get() {
             leaf = next;
         }
+        debug_assert_eq!(leaf.level(), 0, "the last leaf");
         Some(leaf)
     }
 
@@ -188,6 +192,10 @@ impl Tree {
     /// Adds a version. `place` is the result of [`Tree::locate`] for its key, if that was called.
     #[inline]
     pub(super) fn insert(&self, entry: &Entry<'_>, place: Option<Place<'_, '_>>) {
+        debug_assert!(
+            place.as_ref().is_none_or(|place| place.probe.key == entry.key),
+            "another key was located"
+        );
         // Created by the first attempt that needs it, and reused by later attempts.
         let mut record = None;
         let probe = match place {

@@ -31,6 +31,7 @@ impl<'a> Versions<'a> {
             Some(newest) if newest.tag > limit => descend(newest, |tag| tag > limit).1,
             chain => chain,
         };
+        debug_assert!(chain.is_none_or(|update| update.tag <= limit), "a version written after {seqno}");
         Versions { record, chain, first: record.tag <= limit }
     }
 }
@@ -73,6 +74,7 @@ impl<'a> Iterator for Versions<'a> {
         match self.chain {
             Some(update) if !self.first || update.tag > self.record.tag => {
                 self.chain = update.get().next.get();
+                debug_assert!(self.chain.is_none_or(|older| older.tag <= update.tag), "the chain descends");
                 Some(update.version())
             }
             _ if self.first => {

@@ -120,6 +120,7 @@ impl RangeTombstones {
         tombstones: impl Iterator<Item = RangeTombstoneRef<'a>>,
         snapshots: Option<&[Seqno]>,
     ) -> Self {
+        debug_assert!(snapshots.is_none_or(|snapshots| snapshots.is_sorted()), "snapshots {snapshots:?}");
         // The starts (true) and ends of tombstones, in order.
         let mut edges: Vec<(&[u8], Seqno, bool)> = tombstones
             .filter(|tombstone| tombstone.start < tombstone.end)
@@ -133,6 +134,7 @@ impl RangeTombstones {
         for edges in edges.chunk_by(|a, b| a.0 == b.0) {
             for &(_, seqno, begins) in edges {
                 let count = active.entry(seqno).or_default();
+                debug_assert!(begins || *count > 0, "a tombstone ends before it begins");
                 // At equal keys, ends come before starts.
                 *count = if begins { *count + 1 } else { count.saturating_sub(1) };
                 if *count == 0 {
@@ -167,6 +169,7 @@ impl RangeTombstones {
 
     /// Returns the list after cut `index`, which ends at `end`.
     fn list_before(&self, index: usize, end: usize) -> &[Seqno] {
+        debug_assert!(self.before(index).seqnos_end <= end, "the list of cut {index} ends at {end}");
         self.seqnos.get(self.before(index).seqnos_end..end).unwrap_or_default()
     }
 
@@ -257,6 +260,7 @@ impl RangeTombstones {
     /// Returns the first covered key, and the first key after all covered ones.
     pub(crate) fn span(&self) -> Option<(&[u8], &[u8])> {
         let last = self.cuts.len().checked_sub(1)?;
+        debug_assert!(self.key(0) < self.key(last), "a set without keys");
         Some((self.key(0), self.key(last)))
     }
 
@@ -283,18 +287,28 @@ impl RangeTombstones {
                 clipped.piece(from, to, seqnos.iter().copied());
             }
         }
-        clipped.shrink()
+        let clipped = clipped.shrink();
+        debug_assert!(
+            clipped.span().is_none_or(|(from, to)| {
+                start.is_none_or(|start| start <= from) && end.is_none_or(|end| to <= end)
+            }),
+            "the part exceeds its bounds"
+        );
+        clipped
     }
 
     /// Returns the tombstones written after `seqno`.
     pub(crate) fn newer_than(&self, seqno: Seqno) -> Self {
-        self.keep(|seqnos| seqnos.iter().copied().take_while(move |&newer| newer > seqno))
+        let newer = self.keep(|seqnos| seqnos.iter().copied().take_while(move |&newer| newer > seqno));
+        debug_assert!(newer.seqno_range().is_none_or(|(lowest, _)| lowest > seqno), "an older tombstone");
+        newer
     }
 
     /// Returns the tombstones that some reader needs. Among the tombstones over a fragment that lie
     /// between the same two `snapshots` (ascending), the newest hides everything that the others
     /// hide.
     pub(crate) fn for_snapshots(&self, snapshots: &[Seqno]) -> Self {
+        debug_assert!(snapshots.is_sorted(), "snapshots {snapshots:?}");
         let stripe = |seqno: Seqno| snapshots.partition_point(|&snapshot| snapshot < seqno);
         self.keep(|seqnos| {
             let mut last = None;
@@ -308,14 +322,20 @@ impl RangeTombstones {
         for (start, end, seqnos) in self.pieces() {
             kept.piece(start, end, keep(seqnos));
         }
+        debug_assert!(kept.len() <= self.len(), "{} tombstones of {} are kept", kept.len(), self.len());
         kept.shrink()
     }
 
     /// Appends a fragment that begins at the end of the last one, or later.
     fn piece(&mut self, start: &[u8], end: &[u8], seqnos: impl Iterator<Item = Seqno>) {
         debug_assert!(start < end, "a fragment without keys");
+        debug_assert!(
+            self.cuts.len().checked_sub(1).is_none_or(|last| self.key(last) <= start),
+            "fragments ascend"
+        );
         // If the fragments touch, the cut that ended the last one begins this one.
         if self.cuts.len().checked_sub(1).is_some_and(|last| self.key(last) == start) {
+            debug_assert!(self.list(self.cuts.len() - 1).is_empty(), "the last fragment has no end");
             self.cuts.pop();
             self.keys.truncate(self.cuts.last().map_or(0, |cut| cut.key_end));
         }

@@ -172,6 +172,12 @@ impl TableCursor {
                 table.block(table.index_slot(partition), place.index, Role::Index, self.options.fill_cache)?
             }
         });
+        debug_assert!(
+            table.pinned.is_empty() || table.pinned.len() == table.partitions.len(),
+            "{} of {} partitions are pinned",
+            table.pinned.len(),
+            table.partitions.len()
+        );
         debug_assert!(partition < self.table.partitions.len(), "partition {partition}");
         self.partition = partition;
         Ok(true)

@@ -21,6 +21,7 @@ pub(crate) const VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"cairnsst";
 
 const _: () = assert!(FOOTER_BYTES == 8 * 8, "eight words");
+const _: () = assert!(48 + 8 + MAGIC.len() == FOOTER_BYTES, "the fields, their checksum, magic");
 
 /// The content of the footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

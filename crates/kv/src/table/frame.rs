@@ -63,6 +63,8 @@ const SNAPPY: u8 = 2;
 const ZSTD: u8 = 3;
 const ZSTD_WITH_DICTIONARY: u8 = 4;
 
+const _: () = assert!(STORED < LZ4 && LZ4 < SNAPPY && SNAPPY < ZSTD && ZSTD < ZSTD_WITH_DICTIONARY);
+
 fn seed(number: FileNumber, offset: u64) -> u64 {
     // Odd multipliers spread both numbers over the word, so that no two offsets of one table, and
     // hardly any of two tables, have the same seed.
@@ -140,6 +142,7 @@ impl Sealer {
         offset: u64,
         scratch: &mut Vec<u8>,
     ) -> Result<(Handle, bool)> {
+        debug_assert!(framed.len() >= HEADER_BYTES, "{} bytes have no room for the header", framed.len());
         let raw = framed.get(HEADER_BYTES..).unwrap_or_default();
         if !matches!(self.method, Method::Stored) {
             scratch.clear();
@@ -160,6 +163,11 @@ impl Sealer {
         assert!(frame.len() >= HEADER_BYTES, "a frame of {} bytes has no header", frame.len());
         debug_assert!(frame.len() <= MAX_BLOCK_BYTES + HEADER_BYTES, "a frame of {} bytes", frame.len());
         let stored = (frame.len() - HEADER_BYTES) as u32;
+        debug_assert!(raw_bytes <= MAX_BLOCK_BYTES, "a block of {raw_bytes} bytes");
+        debug_assert!(
+            compression != STORED || stored as usize == raw_bytes,
+            "{stored} bytes are stored of {raw_bytes}"
+        );
         frame[8..12].copy_from_slice(&stored.to_le_bytes());
         frame[12..16].copy_from_slice(&(raw_bytes as u32).to_le_bytes());
         frame[16] = role as u8;

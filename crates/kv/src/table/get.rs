@@ -113,6 +113,7 @@ impl Table {
         at: Seqno,
         visit: &mut impl FnMut(Version<'_>, &BlockRef) -> ControlFlow<()>,
     ) -> Result<()> {
+        debug_assert!(first < self.partitions.len(), "partition {first} of {}", self.partitions.len());
         for partition in first..self.partitions.len() {
             let found = self.with_index(partition, |index| self.get_in(index, skip, key, at, visit))??;
             if found == Lookup::Done {

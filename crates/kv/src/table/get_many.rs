@@ -64,6 +64,7 @@ impl Table {
     fn candidates(&self, queries: &[Query<'_>]) -> Result<Vec<Candidate>> {
         let mut passed = Vec::with_capacity(queries.len());
         for (query, Query { key, hash }) in queries.iter().enumerate() {
+            debug_assert_eq!(*hash, super::hash_key(key), "the hash of another key");
             if let Some(partition) = self.partition_of(key)
                 && self.key_passes(partition, *hash)?
             {
@@ -95,6 +96,11 @@ impl Table {
         at: Seqno,
         visit: &mut impl FnMut(usize, Version<'_>, &BlockRef) -> ControlFlow<()>,
     ) -> Result<()> {
+        debug_assert!(group.iter().all(|it| it.query < queries.len()), "a candidate of other queries");
+        debug_assert!(
+            group.first().is_none_or(|first| group.iter().all(|it| it.ordinal == first.ordinal)),
+            "a group has one block"
+        );
         for candidate in group {
             let Some(query) = queries.get(candidate.query) else { continue };
             let mut visit = |version: Version<'_>, block: &BlockRef| visit(candidate.query, version, block);
@@ -142,6 +148,7 @@ impl Table {
             let block = self.cache.insert(&self.slots, ordinal as usize, block);
             self.get_group(&block, group, queries, at, visit)?;
         }
+        debug_assert!(rest.len() < candidates.len(), "no candidate was answered");
         Ok(rest)
     }
 }

@@ -41,6 +41,7 @@ impl DataValue {
         bytes[..8].copy_from_slice(&self.handle.offset.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.handle.len.to_le_bytes());
         bytes[12..].copy_from_slice(&self.ordinal.to_le_bytes());
+        debug_assert_eq!(DataValue::decode(&bytes), Some(self), "a value that would not be read back");
         bytes
     }
 
@@ -64,6 +65,11 @@ impl Partition {
             bytes[24..].copy_from_slice(&filter.len.to_le_bytes());
         }
         debug_assert_eq!(partition_ordinal(&bytes), Some(ordinal), "the ordinal is read from another place");
+        debug_assert_eq!(
+            Partition::decode(&bytes, u64::MAX),
+            Some((self, ordinal)),
+            "a partition that would not be read back"
+        );
         bytes
     }
 
@@ -95,6 +101,7 @@ pub(crate) fn separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
     shortest_between(last, next, out);
     debug_assert!(out.as_slice() >= last, "a key of the block is above its separator");
     debug_assert!(last == next || out.as_slice() < next, "the separator covers the next key");
+    debug_assert!(out.len() <= last.len(), "a separator longer than the key before it");
 }
 
 /// Sets `out` as [`separator`] does, without checks.

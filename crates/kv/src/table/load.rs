@@ -17,6 +17,7 @@ impl Table {
             .ok_or_else(|| self.damaged(handle.offset, "a block extends past the end of the file"))?;
         let mut bytes = BlockBytes::zeroed(HEADER_BYTES, payload_bytes);
         let frame = bytes.with_header_mut(HEADER_BYTES);
+        debug_assert_eq!(frame.len(), handle.len as usize, "room for another block");
         self.source.read(frame, handle.offset)?;
         let header = self.check_frame(frame, handle, role)?;
         if header.is_stored() {
@@ -84,6 +85,11 @@ impl Table {
         role: Role,
         work: impl FnOnce(&BlockRef) -> T,
     ) -> Result<T> {
+        debug_assert_eq!(
+            slot < self.properties.data_blocks as usize,
+            role == Role::Data,
+            "slot {slot} of a {role:?} block"
+        );
         let cached = self.slots.get(slot);
         let loaded;
         let block = match cached.as_ref().and_then(|guard| guard.as_ref()) {
@@ -101,6 +107,11 @@ impl Table {
 
     /// Returns a reference to a block.
     pub(super) fn block(&self, slot: usize, handle: Handle, role: Role, fill: bool) -> Result<BlockRef> {
+        debug_assert_eq!(
+            slot < self.properties.data_blocks as usize,
+            role == Role::Data,
+            "slot {slot} of a {role:?} block"
+        );
         match self.slots.get(slot).and_then(|guard| guard.as_ref().map(Arc::clone)) {
             Some(block) => {
                 self.cache.count_hit(role == Role::Data);

@@ -24,6 +24,8 @@ use crate::{Error, Result};
 /// the footer, the top index and the properties.
 const TAIL_BYTES: u64 = 16 << 10;
 
+const _: () = assert!(FOOTER_BYTES as u64 <= TAIL_BYTES, "the first read has the whole footer");
+
 /// A table that is open for reading by any number of threads.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -234,6 +236,7 @@ impl Table {
         let top = Block::new(bytes, Role::TopIndex).map_err(|(at, what)| damaged(at, what))?;
         let sections = &self.properties;
         let end = sections.data_bytes + sections.filter_bytes + sections.index_bytes;
+        debug_assert!(end <= self.source.len(), "the sections end at {end}, after the file");
         let mut partitions = Vec::new();
         let mut value = top.entries().and_then(|entries| entries.first_value());
         while let Some(range) = value {

@@ -126,6 +126,7 @@ mod id {
 
 // A decoder recognizes complete properties by the last mandatory id.
 const _: () = assert!(id::COUNTS == 1 && id::BLOBS < id::KEYSPACE && id::BLOBS < id::FLUSHED);
+const _: () = assert!(id::KEYSPACE < id::FLUSHED && id::FLUSHED < id::NEWEST_SECS, "as they are written");
 
 fn push(out: &mut Vec<u8>, id: u64, bytes: &[u8]) {
     varint::push(id, out);

@@ -13,6 +13,8 @@ use crate::{Error, Result};
 /// The alignment that every device accepts. Direct reads that are refused are retried with it.
 const DIRECT_ALIGNMENT_MAX: u64 = 4096;
 
+const _: () = assert!(DIRECT_ALIGNMENT_MAX.is_power_of_two(), "a multiple of every smaller alignment");
+
 /// A table's file.
 #[derive(Debug)]
 pub(super) struct Source {
@@ -100,6 +102,8 @@ fn read_aligned(
     let start = offset - offset % alignment;
     let end = (offset + buffer.len() as u64).next_multiple_of(alignment);
     let (len, step) = ((end - start) as usize, alignment as usize);
+    debug_assert!(start <= offset && offset + buffer.len() as u64 <= end, "{start} to {end} misses {offset}");
+    debug_assert!(len.is_multiple_of(step), "{len} bytes in units of {step}");
     landing.resize(len + step, 0);
     let from = (step - landing.as_ptr().addr() % step) % step;
     let pages = &mut landing[from..from + len];

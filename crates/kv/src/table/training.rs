@@ -31,6 +31,11 @@ impl Training {
 
     /// Keeps a block. Returns true when there are enough.
     pub(super) fn push(&mut self, raw: &[u8], separator: &[u8], hashes: &[u64]) -> bool {
+        debug_assert!(
+            self.bytes < self.dictionary_bytes * SAMPLES_PER_DICTIONARY,
+            "a block is held back although {} bytes suffice",
+            self.bytes
+        );
         self.bytes += raw.len();
         let (raw, separator, hashes) = (raw.to_vec(), separator.to_vec(), hashes.to_vec());
         self.waiting.push(Waiting { raw, separator, hashes });
@@ -45,6 +50,11 @@ impl Training {
     /// Trains a dictionary from the blocks. Returns `None` when they are too few or too dissimilar,
     /// which is not an error.
     pub(super) fn train(&self) -> Option<(Dictionary, CompressionDictionary)> {
+        debug_assert_eq!(
+            self.bytes,
+            self.waiting.iter().map(|block| block.raw.len()).sum::<usize>(),
+            "the bytes of the blocks held back"
+        );
         // Samples of about the size of a few records, because zstd looks for sequences that many
         // samples share.
         let samples: Vec<&[u8]> = self.waiting.iter().flat_map(|block| block.raw.chunks(512)).collect();

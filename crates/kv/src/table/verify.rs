@@ -112,6 +112,7 @@ impl Table {
                 return Err(self.damaged(body, "the footer does not belong to this file"));
             }
         }
+        debug_assert_eq!(at, self.source.len(), "the checksum covers the whole file");
         Ok(checksum.digest())
     }
 
@@ -252,6 +253,7 @@ impl Walk<'_> {
 
     fn finish(self) -> Result<TableSummary> {
         let properties = &self.table.properties;
+        debug_assert!(self.deletes + self.merges <= self.summary.entries, "an entry was counted twice");
         let counts = [
             ("entries", self.summary.entries, properties.entries),
             ("deletes", self.deletes, properties.deletes),

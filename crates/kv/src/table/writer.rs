@@ -175,6 +175,7 @@ impl TableWriter {
                 *last_seqno = seqno;
             }
         }
+        debug_assert!(self.last.as_ref().is_some_and(|(last, _)| last == key), "the last key is another one");
         let properties = &mut self.properties;
         properties.entries += 1;
         properties.deletes += u64::from(kind == Kind::Delete);
@@ -265,11 +266,19 @@ impl TableWriter {
         }
         self.cut_partition()?;
         ensure!(self.data.is_empty() && self.index.is_empty(), "entries of the last block are left");
+        ensure!(self.hashes.is_empty(), "{} hashes are in no filter", self.hashes.len());
         ensure!(
             (self.properties.data_blocks == 0) == (self.properties.entries == 0),
             "{} entries in {} blocks",
             self.properties.entries,
             self.properties.data_blocks
+        );
+        ensure!(
+            self.properties.deletes + self.properties.merges <= self.properties.entries,
+            "{} deletes and {} merges of {} entries",
+            self.properties.deletes,
+            self.properties.merges,
+            self.properties.entries
         );
         self.properties.data_bytes = self.out.position();
         let top = self.write_partitions()?;
@@ -328,6 +337,7 @@ impl TableWriter {
     /// Adds the hashes for the filters. Each block adds its first prefix again, because it may
     /// begin a partition, whose filter must be complete.
     fn note_hashes(&mut self, key: &[u8], shared: Option<usize>) {
+        debug_assert!(self.filter.is_some(), "hashes for a table without a filter");
         let fresh = self.data.is_empty();
         if shared.is_none() && !fresh {
             return;
@@ -351,6 +361,7 @@ impl TableWriter {
     fn cut_block_with(&mut self, next: Option<&[u8]>, last_value: Option<&[u8]>) -> Result<()> {
         let mut between = std::mem::take(&mut self.separator);
         between.clear();
+        debug_assert!(self.last.is_some() && !self.data.is_empty(), "a block without entries is closed");
         let last = self.last.as_ref().map_or(&[][..], |(key, _)| key);
         match next {
             Some(next) => separator(last, next, &mut between),
@@ -382,6 +393,8 @@ impl TableWriter {
 
     fn end_training(&mut self, training: Training) -> Result<()> {
         debug_assert!(self.training.is_none(), "blocks are still held back for training");
+        debug_assert!(self.dictionary.is_none(), "a table has one dictionary");
+        debug_assert_eq!(self.properties.data_blocks, 0, "a block was written before the dictionary");
         if let Some((dictionary, digested)) = training.train() {
             self.sealer.set_dictionary(&digested)?;
             self.pending_bytes += dictionary.as_bytes().len();
@@ -403,6 +416,7 @@ impl TableWriter {
     fn note_data(&mut self, handle: Handle, between: &[u8], hashes: &[u64]) -> Result<()> {
         debug_assert_eq!(handle.end(), self.out.position(), "the block was not written last");
         debug_assert!(self.index.last_key() <= between, "separators ascend");
+        debug_assert!(self.filter.is_none() || !hashes.is_empty(), "the keys of a block are in no filter");
         let ordinal = self.properties.data_blocks;
         self.properties.data_blocks =
             ordinal.checked_add(1).ok_or_else(|| Error::invalid("a table has too many blocks"))?;
@@ -426,6 +440,10 @@ impl TableWriter {
             return Ok(());
         }
         let separator = self.index.last_key().to_vec();
+        debug_assert!(
+            self.partitions.last().is_none_or(|before| before.separator <= separator),
+            "the separators of partitions ascend"
+        );
         let mut index = Vec::new();
         self.index.finish(&mut index);
         let filter = match &mut self.filter {
@@ -445,6 +463,12 @@ impl TableWriter {
     fn write_partitions(&mut self) -> Result<Vec<u8>> {
         let partitions = std::mem::take(&mut self.partitions);
         self.properties.partitions = partitions.len() as u32;
+        debug_assert!(
+            partitions.len() <= self.properties.data_blocks as usize,
+            "{} partitions of {} blocks",
+            partitions.len(),
+            self.properties.data_blocks
+        );
         let mut filters = Vec::with_capacity(partitions.len());
         for partition in &partitions {
             let handle =
@@ -490,6 +514,19 @@ impl TableWriter {
             self.properties.dictionary_block =
                 Some(self.write_block(Role::Dictionary, dictionary.as_bytes())?);
         }
+        // A reader refuses anything else.
+        let written = &self.properties;
+        ensure!(
+            top.is_empty() == (written.partitions == 0),
+            "{} partitions without an index",
+            written.partitions
+        );
+        ensure!(
+            (written.range_tombstones == 0) == written.range_tombstone_block.is_none(),
+            "{} range tombstones and their block at {:?}",
+            written.range_tombstones,
+            written.range_tombstone_block
+        );
         let encoded = self.properties.encode();
         let properties = self.write_block(Role::Properties, &encoded)?;
         let top = self.write_block(Role::TopIndex, top)?;
@@ -498,7 +535,9 @@ impl TableWriter {
         let file_bytes = self.out.position() + FOOTER_BYTES as u64;
         ensure!(Footer::decode(&footer, file_bytes) == Ok(content), "a footer that would not be read back");
         self.footer = Footer::sum_of(&footer);
-        self.write(&footer)
+        self.write(&footer)?;
+        ensure!(self.out.position() == file_bytes, "the table ends at {}", self.out.position());
+        Ok(())
     }
 
     fn write_block(&mut self, role: Role, raw: &[u8]) -> Result<Handle> {

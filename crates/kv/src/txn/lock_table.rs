@@ -152,12 +152,18 @@ impl State {
                     Mode::Shared if !holders.shared.contains(&id) => holders.shared.push(id),
                     Mode::Shared => {}
                 }
+                debug_assert!(
+                    holders.exclusive.is_none_or(|writer| holders.shared.iter().all(|it| *it == writer)),
+                    "a writer came in beside readers of {target}: {holders:?}"
+                );
+                debug_assert!(self.held.contains_key(&id), "nothing of transaction {id} would be released");
             }
         }
     }
 
     /// Returns true if a transaction in `from` waits for `id`, directly or indirectly.
     fn reaches(&self, from: &HashSet<TransactionId>, id: TransactionId) -> bool {
+        debug_assert!(!from.is_empty(), "transaction {id} would wait for nobody");
         let mut seen: HashSet<TransactionId> = HashSet::new();
         let mut next: Vec<TransactionId> = from.iter().copied().collect();
         while let Some(at) = next.pop() {
@@ -230,6 +236,10 @@ impl LockTable {
         for key in state.held.remove(&id).unwrap_or_default() {
             debug_assert!(state.keys.contains_key(&key), "a lock of transaction {id} is gone");
             if let Some(holders) = state.keys.get_mut(&key) {
+                debug_assert!(
+                    holders.exclusive == Some(id) || holders.shared.contains(&id),
+                    "transaction {id} gives back a lock of others: {holders:?}"
+                );
                 holders.exclusive = holders.exclusive.filter(|holder| *holder != id);
                 holders.shared.retain(|holder| *holder != id);
                 if holders.is_free() {

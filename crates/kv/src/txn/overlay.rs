@@ -48,12 +48,14 @@ impl Overlay {
         let lower = bounds.lower.clone().map_or(Bound::Unbounded, Bound::Included);
         let upper = bounds.upper.clone().map_or(Bound::Unbounded, Bound::Excluded);
         let is_empty = matches!((&bounds.lower, &bounds.upper), (Some(lower), Some(upper)) if lower >= upper);
-        match self.keyspaces.get(&keyspace) {
+        let found: Vec<(Vec<u8>, Pending)> = match self.keyspaces.get(&keyspace) {
             Some(keys) if !is_empty => {
                 keys.range((lower, upper)).map(|(key, pending)| (key.clone(), pending.clone())).collect()
             }
             _ => Vec::new(),
-        }
+        };
+        debug_assert!(found.iter().all(|(key, _)| bounds.contains(key)), "a write outside of {bounds:?}");
+        found
     }
 
     /// Returns the writes as a batch.
@@ -75,11 +77,21 @@ impl Overlay {
                 }
             }
         }
+        let all = self.keyspaces.values().flat_map(BTreeMap::values);
+        debug_assert_eq!(
+            batch.len(),
+            all.map(|pending| usize::from(pending.base.is_some()) + pending.operands.len()).sum::<usize>(),
+            "a write of the transaction is left out of its batch"
+        );
         Ok(batch)
     }
 
     /// Returns true if nothing was written.
     pub(crate) fn is_empty(&self) -> bool {
+        debug_assert!(
+            self.keyspaces.values().all(|keys| !keys.is_empty()),
+            "a keyspace is listed without a write"
+        );
         self.keyspaces.values().all(BTreeMap::is_empty)
     }
 }

@@ -67,6 +67,11 @@ impl<'a> TransactionRange<'a> {
         bounds: Bounds,
         place: usize,
     ) -> Result<Self> {
+        debug_assert!(
+            Arc::ptr_eq(&transaction.core, &keyspace.core) && Arc::ptr_eq(&maker.keyspace, &keyspace.state),
+            "a range of another store, or of another keyspace than {:?}",
+            keyspace.name()
+        );
         let mut cursor = maker.cursor()?;
         cursor.seek_first()?;
         let own = transaction.overlay.range(keyspace.id(), &bounds).into_iter().peekable();
@@ -99,6 +104,7 @@ impl<'a> TransactionRange<'a> {
                 (None, Some(_)) => (false, true),
                 (Some(own), Some(stored)) => (own <= stored, stored <= own),
             };
+            debug_assert!(takes_own || takes_stored, "neither side has the next key");
             let base = takes_stored.then(|| (self.cursor.key().to_vec(), self.cursor.value().to_vec()));
             if takes_stored {
                 self.cursor.next()?;
@@ -111,6 +117,7 @@ impl<'a> TransactionRange<'a> {
                 return Ok(base);
             };
             self.note(Some(&key));
+            debug_assert!(base.as_ref().is_none_or(|(stored, _)| *stored == key), "two keys make one entry");
             let stored = base.as_ref().map(|(_, value)| value.as_slice());
             if let Some(value) = self.transaction.apply(&self.keyspace, &key, &pending, stored)? {
                 return Ok(Some((key, value.into_vec())));

@@ -99,11 +99,18 @@ impl Transaction {
     /// recorded for the conflict check. A pessimistic read may see a newer state than the recorded
     /// number, which is safe.
     fn read_number(&self) -> (Option<Seqno>, Seqno) {
-        if self.options.pessimistic {
+        let (at, noted) = if self.options.pessimistic {
             (None, self.core.inner.order.visible())
         } else {
             (Some(self.snapshot.seqno()), self.snapshot.seqno())
-        }
+        };
+        // Compactions keep the numbers of later writes apart only from the snapshot on.
+        debug_assert!(
+            noted >= self.snapshot.seqno(),
+            "a read as of {noted}, before the transaction began at {}",
+            self.snapshot.seqno()
+        );
+        (at, noted)
     }
 
     /// Returns the value of `key`, including the transaction's own writes. The commit fails if
@@ -148,6 +155,7 @@ impl Transaction {
         pending: &Pending,
         stored: Option<&[u8]>,
     ) -> Result<Option<Value>> {
+        debug_assert!(pending.base.is_some() || !pending.operands.is_empty(), "a write without effect");
         let base = match &pending.base {
             Some(own) => own.as_deref(),
             None => stored,

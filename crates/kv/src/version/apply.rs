@@ -54,6 +54,7 @@ pub(super) fn apply(
         };
         added.entry(new.level).or_default().entry(new.run).or_default().push(table);
     }
+    debug_assert!(level_count <= LEVELS_MAX, "{level_count} levels, at most {LEVELS_MAX}");
     let gone_by_level =
         edit.removed.iter().fold(BTreeMap::<usize, BTreeSet<FileNumber>>::new(), |mut map, old| {
             map.entry(old.level).or_default().insert(old.number);

@@ -58,6 +58,7 @@ const LOG: u64 = 14;
 
 // The decoder handles the fields of one keyspace by this range.
 const _: () = assert!(OPTIONS < LOG_START && LOG_START + 5 == BLOB_GARBAGE && BLOB_GARBAGE < LAST_INGEST);
+const _: () = assert!(LEVELS_MAX == 32, "the decoder's message names the limit");
 
 /// Fields after the values of an added table.
 const INGESTED: u64 = 1;

@@ -29,11 +29,16 @@ impl Fences {
             "a bound without the common prefix"
         );
         let cut = |key: &[u8]| head(key.get(prefix_len..).unwrap_or(&[]));
-        Fences {
+        let fences = Fences {
             prefix: first.iter().take(prefix_len).copied().collect(),
             smallest: ranges.clone().map(|(smallest, _)| cut(smallest)).collect(),
             largest: ranges.map(|(_, largest)| cut(largest)).collect(),
-        }
+        };
+        debug_assert!(
+            fences.smallest.iter().zip(&fences.largest).all(|(smallest, largest)| smallest <= largest),
+            "heads contradict the keys"
+        );
+        fences
     }
 
     /// Returns the head of `key`, or `None` when it does not have the common prefix and therefore

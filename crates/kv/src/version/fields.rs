@@ -116,8 +116,16 @@ pub(super) fn push_skippable(number: u64, out: &mut Vec<u8>, write: impl FnOnce(
 
 fn push_tagged(tag: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     debug_assert!(tag >> 1 > 0, "fields are numbered from 1");
+    let start = out.len();
     varint::push(tag, out);
     let mut value = Vec::new();
     write(&mut value);
     push_bytes(&value, out);
+    debug_assert!(
+        Reader::new(&out[start..]).field().is_ok_and(|(number, skippable, read)| {
+            number << 1 | u64::from(skippable) == tag && read.bytes == value
+        }),
+        "field {} would not be read back",
+        tag >> 1
+    );
 }

@@ -40,6 +40,7 @@ impl ObsoleteFiles {
 
     fn push(&self, name: FileName) {
         let mut names = lock(&self.names);
+        debug_assert_eq!(self.count.load(Ordering::Relaxed), names.len(), "both change under the lock");
         names.push(name);
         self.count.store(names.len(), Ordering::Relaxed);
     }

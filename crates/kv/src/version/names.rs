@@ -45,7 +45,9 @@ impl FileName {
 
     /// Returns the path in the store's directory.
     pub(crate) fn path(self, dir: &Path) -> PathBuf {
-        dir.join(self.to_string())
+        let path = dir.join(self.to_string());
+        debug_assert_eq!(FileName::parse(&path), Some(self), "a name that would be foreign");
+        path
     }
 
     /// Returns the number in the name.

@@ -173,6 +173,10 @@ impl VersionSet {
         obsolete: Arc<ObsoleteFiles>,
         (manifest, read): (Option<Manifest>, Position),
     ) -> VersionSet {
+        debug_assert!(
+            manifest.as_ref().is_none_or(|manifest| manifest.number() < state.next_file),
+            "the number of the manifest would be used again"
+        );
         VersionSet {
             fs: Arc::clone(fs),
             dir: dir.to_owned(),
@@ -239,6 +243,11 @@ impl VersionSet {
             let number = self.new_file_number();
             state.next_file = number + 1;
             manifest.rewrite(number, &encode(&state.snapshot()));
+            debug_assert!(
+                manifest.number() < state.next_file,
+                "the number {} of the manifest would be used again",
+                manifest.number()
+            );
         }
         Ok(())
     }

@@ -183,7 +183,15 @@ impl StoreState {
         assert!(next.next_keyspace >= self.next_keyspace, "keyspace ids go back");
         debug_assert!(next.last_ingest >= self.last_ingest, "ingestions go back");
         let changed: Vec<KeyspaceId> = next.keyspaces.keys().copied().collect();
+        debug_assert!(
+            self.log.is_none_or(|before| {
+                next.log.is_some_and(|log| log.log_id != before.log_id || log.reached >= before.reached)
+            }),
+            "the durable end of the log goes back"
+        );
+        let files = self.files.len() + next.files_new.len();
         self.files.extend(next.files_new);
+        debug_assert_eq!(self.files.len(), files, "a new file has the number of another");
         for table in next.tables_gone {
             let was_listed = self.files.remove(&table.number());
             debug_assert!(was_listed, "table {} was removed twice", table.number());
@@ -197,14 +205,21 @@ impl StoreState {
         for (id, keyspace) in next.keyspaces {
             match keyspace {
                 Some(keyspace) => {
+                    debug_assert!(
+                        self.keyspaces.get(&id).is_none_or(|before| before.log_start <= keyspace.log_start),
+                        "the replay of keyspace {} starts earlier",
+                        id.0
+                    );
                     if !self.keyspaces.contains_key(&id) {
-                        self.names.insert(keyspace.name.clone());
+                        let is_new = self.names.insert(keyspace.name.clone());
+                        debug_assert!(is_new, "the name {:?} is taken", keyspace.name);
                     }
                     self.keyspaces.insert(id, keyspace);
                 }
                 None => {
                     if let Some(dropped) = self.keyspaces.remove(&id) {
-                        self.names.remove(&dropped.name);
+                        let was_taken = self.names.remove(&dropped.name);
+                        debug_assert!(was_taken, "the name {:?} was not taken", dropped.name);
                     }
                 }
             }

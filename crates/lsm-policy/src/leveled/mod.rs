@@ -107,6 +107,7 @@ impl Leveled {
     /// of it.
     fn reclaim_space<K: Key>(&self, state: &State<K>, targets: &LevelTargets) -> Option<Job<K::Owned>> {
         let last = state.level(targets.last).bytes();
+        debug_assert!(last <= state.bytes(), "found {last} bytes in a level of a smaller state");
         let above = state.bytes() - last;
         if !state.idle || above == 0 || above as f64 <= last as f64 * self.options.idle_space_ratio {
             return None;

@@ -67,7 +67,9 @@ impl LevelTargets {
             "found targets {bytes:?}, expected each at least that of the level above"
         );
         debug_assert_eq!(bytes.last(), Some(&u64::MAX), "the last level has no limit");
-        LevelTargets { last, base: wanted.min(first_used), level_zero_bytes, bytes }
+        let base = wanted.min(first_used);
+        debug_assert!((1..=last).contains(&base), "found the base level {base}, expected one up to {last}");
+        LevelTargets { last, base, level_zero_bytes, bytes }
     }
 
     /// Returns the target of a level from 1 on: `u64::MAX` for the last level, 0 for a level that

@@ -237,6 +237,14 @@ fn bad_settings() {
         ),
         ("level_zero_bytes", StrategyOptions::Leveled(LeveledOptions { level_zero_bytes: 0, ..leveled() })),
         ("multiplier", StrategyOptions::Leveled(LeveledOptions { multiplier: f64::NAN, ..leveled() })),
+        (
+            "tombstone_ratio",
+            StrategyOptions::Leveled(LeveledOptions { tombstone_ratio: f64::NAN, ..leveled() }),
+        ),
+        (
+            "idle_space_ratio",
+            StrategyOptions::LazyLeveled(LazyOptions { idle_space_ratio: f64::NAN, ..lazy() }),
+        ),
         ("runs", StrategyOptions::Universal(UniversalOptions { runs: 1, ..universal() })),
         ("merge_runs_min", StrategyOptions::Universal(UniversalOptions { merge_runs_min: 1, ..universal() })),
         ("merge_runs_max", StrategyOptions::Universal(UniversalOptions { merge_runs_max: 1, ..universal() })),

@@ -86,6 +86,7 @@ impl Adaptive {
         debug_assert!(capacity <= crate::translation::MAX_FRAMES);
         let halvings = (capacity / SHADOW_MAX + 1).next_power_of_two().trailing_zeros();
         let shadow = capacity >> halvings;
+        debug_assert!(shadow < SHADOW_MAX, "{shadow} pages in a shadow of {capacity} frames");
         Adaptive {
             frames: Lirs::new(capacity),
             follow: Follow::Filling { hits: 0 },
@@ -272,7 +273,9 @@ impl Policy for Adaptive {
             self.turn(if recent { Follow::Recency } else { Follow::Lirs });
         }
         self.last = None;
-        self.frames.evict(incoming, frames)
+        let victim = self.frames.evict(incoming, frames);
+        debug_assert!(victim.is_none_or(|frame| !self.frames.has(frame)), "{victim:?} is tracked still");
+        victim
     }
 
     fn ahead_max(&self) -> usize {

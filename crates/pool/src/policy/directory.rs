@@ -107,6 +107,7 @@ impl Directory {
         self.slots[slot as usize].next = self.free;
         self.free = slot;
         self.len -= 1;
+        debug_assert!(self.find(page).is_none(), "{page} was in the directory twice");
     }
 
     /// Changes the number of buckets to fit `pages` pages. Pages keep their slots. Linear in both.

@@ -26,7 +26,10 @@ impl<const L: usize> Ghosts<L> {
     /// Returns the queue that a page is in.
     #[inline]
     pub(super) fn queue_of(&self, page: PageId) -> Option<usize> {
-        self.pages.find(page).and_then(|slot| self.order.list_of(slot))
+        let slot = self.pages.find(page)?;
+        let queue = self.order.list_of(slot);
+        debug_assert!(queue.is_some(), "the ghost {page} is in no queue");
+        queue
     }
 
     /// Adds a page that is in no queue as the newest of a queue.

@@ -237,6 +237,7 @@ impl Lirs {
     fn evict_low(&mut self, frames: &dyn Frames) -> Option<Frame> {
         let mut at = self.stack.back(ONLY);
         while let Some(item) = at {
+            debug_assert!(item >= self.ghosts_max || !self.stack.value(item).low, "the ghost {item} is low");
             if self.stack.value(item).low && frames.claim(item - self.ghosts_max) {
                 self.stack.remove(item);
                 self.low -= 1;

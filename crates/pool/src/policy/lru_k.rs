@@ -282,6 +282,7 @@ impl Policy for LruK {
             self.frames.truncate(capacity.max(used.map_or(0, |last| last + 1)));
         }
         self.frames.resize(self.frames.len().max(capacity), Resident::NONE);
+        debug_assert!(self.heap.iter().all(|&(_, frame)| (frame as usize) < self.frames.len()));
         self.history_max = capacity;
         self.trim();
         self.history.resize(capacity);

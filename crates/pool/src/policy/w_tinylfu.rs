@@ -181,6 +181,7 @@ impl Policy for WTinyLfu {
         {
             self.frames.move_to_front(PROBATION, oldest);
         }
+        debug_assert!(self.frames.len(WINDOW) <= self.window_max, "the window is above its limit");
         let rival = self.frames.back(PROBATION).or_else(|| self.frames.back(PROTECTED));
         let candidate = self.frames.back(WINDOW).filter(|_| self.frames.len(WINDOW) >= self.window_max);
         let order = match (candidate, rival) {

@@ -73,6 +73,7 @@ impl ColumnValues {
                 }
                 to += end.saturating_sub(from);
             });
+            debug_assert!(to <= values.len(), "{to} of {} values are kept", values.len());
             values.truncate(to);
         }
         match self {
@@ -130,6 +131,7 @@ fn runs(bits: &[u64], mut each: impl FnMut(Range<usize>)) {
             // Shifted by the gap and the ones separately, because together they may be all 64 bits.
             let ones = (left >> gap).trailing_ones();
             let start = at + gap as usize;
+            debug_assert!(start >= run.end, "a run begins at {start}, in {run:?}");
             if start != run.end {
                 each(run.clone());
                 run.start = start;
@@ -192,6 +194,7 @@ impl ByteValues {
             to += last - first;
             to_byte += end - from;
         });
+        debug_assert!(to_byte <= bytes.len() && to < ends.len(), "{to} values of {to_byte} bytes are kept");
         bytes.truncate(to_byte);
         ends.truncate(to + 1);
     }
@@ -215,6 +218,12 @@ impl Validity {
     /// Returns one bit per value, from the lowest of the first byte on: 0 for NULL. `None` if no
     /// value is NULL.
     pub fn bits(&self) -> Option<&[u8]> {
+        debug_assert!(
+            self.nulls == 0 || self.bits.len() == self.len.div_ceil(8),
+            "the validity of {} values has {} bytes",
+            self.len,
+            self.bits.len()
+        );
         (self.nulls > 0).then_some(&self.bits[..])
     }
 
@@ -274,6 +283,7 @@ impl Validity {
                 self.push(all.is_valid(at));
             }
         });
+        debug_assert!(self.len <= start + all.len, "{} values are kept of {}", self.len, start + all.len);
     }
 
     /// Returns the part from `start` on.
@@ -284,6 +294,12 @@ impl Validity {
         } else {
             (start..self.len).for_each(|at| part.push(self.is_valid(at)));
         }
+        debug_assert!(
+            part.len == self.len.saturating_sub(start),
+            "{} of {} values are copied from {start} on",
+            part.len,
+            self.len
+        );
         part
     }
 
@@ -306,6 +322,7 @@ impl Validity {
 
     /// Reverses the part from `start` on.
     fn reverse_from(&mut self, start: usize) {
+        debug_assert!(start <= self.len, "{} values are reversed from {start} on", self.len);
         if self.nulls == 0 {
             return;
         }

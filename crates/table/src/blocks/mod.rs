@@ -207,6 +207,12 @@ impl BlockScan {
         if self.cursor.direction() == Direction::Backward {
             self.places.reverse();
         }
+        debug_assert!(
+            self.places.len() <= self.left.len(),
+            "{} of {:?} rows have places",
+            self.places.len(),
+            self.left
+        );
         Ok(true)
     }
 
@@ -275,7 +281,9 @@ pub struct Block<'s> {
 impl Block<'_> {
     /// Returns the number of rows, which is never 0.
     pub fn rows(&self) -> usize {
-        self.scan.places.len() + self.scan.packed.len()
+        let rows = self.scan.places.len() + self.scan.packed.len();
+        debug_assert!(rows > 0, "a block has no rows");
+        rows
     }
 
     /// Appends the values of a column of the table, one per row. In an index scan, columns that the

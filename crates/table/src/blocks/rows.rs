@@ -50,6 +50,11 @@ impl<'a> Rows<'a> {
     }
 
     fn value(&self, place: &Place) -> &'a [u8] {
+        debug_assert!(
+            place.value <= place.end && place.end as usize <= self.bytes.len(),
+            "a row is at {place:?} of {} bytes",
+            self.bytes.len()
+        );
         self.bytes.get(place.value as usize..place.end as usize).unwrap_or_default()
     }
 

@@ -196,6 +196,9 @@ const ACTIONS: [Referential; 5] = [
     Referential::Restrict,
 ];
 
+/// The number of a type or an action is a byte.
+const _: () = assert!(TYPES.len() <= u8::MAX as usize && ACTIONS.len() <= u8::MAX as usize);
+
 fn put_action(to: &mut Writer, action: Referential) {
     debug_assert!(ACTIONS.contains(&action), "action {action:?} has no number");
     to.u8(ACTIONS.iter().position(|other| *other == action).unwrap_or_default() as u8);

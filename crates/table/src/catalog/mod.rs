@@ -22,6 +22,7 @@ use crate::storage::{Space, Tree};
 
 /// The root page of the catalog: the first page that a new database allocates.
 pub(crate) const ROOT: u32 = 1;
+const _: () = assert!(ROOT > 0);
 
 /// The namespace that always exists.
 pub const PUBLIC: &str = "public";
@@ -30,6 +31,8 @@ const TABLE: u8 = 1;
 const VIEW: u8 = 2;
 const SCHEMA: u8 = 3;
 const STATISTICS: u8 = 4;
+/// In key order, tables precede views, whose numbers they must not have, and their statistics.
+const _: () = assert!(TABLE < VIEW && VIEW < SCHEMA && SCHEMA < STATISTICS);
 
 /// The tables, views and namespaces of a database as one transaction sees them.
 #[derive(Debug, Clone, Default)]
@@ -79,6 +82,7 @@ impl Catalog {
             return false;
         }
         self.next = self.next.max(id.saturating_add(1));
+        debug_assert!(self.next > id, "number {id} would be given again after {}", self.next);
         let loaded = match kind {
             TABLE => {
                 bytes::get_table(bytes).filter(|(_, roots)| are_roots(roots)).and_then(|(def, roots)| {
@@ -140,6 +144,7 @@ impl Catalog {
     /// Allocates a number for the next table, view or namespace.
     pub(crate) fn take_id(&mut self) -> u32 {
         let id = self.next;
+        debug_assert!(id > 0, "number 0 is given, which stands for none");
         debug_assert!(
             !self.tables.contains_key(&id)
                 && !self.views.contains_key(&id)

@@ -103,6 +103,11 @@ pub(super) fn put(statistics: &TableStatistics, kinds: &[Type]) -> Vec<u8> {
         put_value(*kind, &mut to, column.min.as_ref());
         put_value(*kind, &mut to, column.max.as_ref());
     }
+    debug_assert!(
+        get(&to.0, kinds).is_some_and(|found| found.rows == statistics.rows),
+        "statistics of {} columns are not read as they were written",
+        kinds.len()
+    );
     to.0
 }
 

@@ -85,6 +85,11 @@ pub struct Table {
 }
 
 fn key_format(def: &TableDef, columns: &[crate::schema::KeyColumn]) -> KeyFormat {
+    debug_assert!(
+        columns.iter().all(|key| key.column < def.columns.len()),
+        "a key of table {} has a column that the table does not have",
+        def.name
+    );
     let kind = |column: usize| def.columns.get(column).map_or(Type::BigInt, |column| column.kind.kind);
     KeyFormat::new(columns.iter().map(|key| (kind(key.column), key.order)).collect())
 }
@@ -92,6 +97,13 @@ fn key_format(def: &TableDef, columns: &[crate::schema::KeyColumn]) -> KeyFormat
 fn row_format(def: &TableDef, columns: &[usize]) -> RowFormat {
     let kinds: Vec<Type> =
         columns.iter().filter_map(|&at| def.columns.get(at)).map(|column| column.kind.kind).collect();
+    debug_assert!(
+        kinds.len() == columns.len(),
+        "rows of table {} have {} of {} columns",
+        def.name,
+        kinds.len(),
+        columns.len()
+    );
     RowFormat::new(&kinds)
 }
 
@@ -153,6 +165,16 @@ impl Table {
             def.name
         );
         let indexes: Vec<Index> = def.indexes.iter().zip(rest).map(index).collect();
+        debug_assert!(
+            indexes.iter().all(|index| index.places.iter().enumerate().all(|(column, place)| match place {
+                Place::Row(at) => index.include.get(*at) == Some(&column),
+                Place::Key(at) => index.def.columns.get(*at).is_some_and(|key| key.column == column),
+                Place::Primary(at) => def.primary_key.get(*at).is_some_and(|key| key.column == column),
+                Place::Elsewhere => !index.include.contains(&column),
+            })),
+            "an index of table {} has a column in the place of another one",
+            def.name
+        );
         let row = row_format(&def, &stored);
         let tree = tree.clone();
         Some(Table { id, tree, key, row, stored, places, indexes, statistics: None, counters, def })

@@ -155,6 +155,10 @@ impl CommitQueue {
             queues.assert_is_last(&ended);
             queues.ended.push_back(ended);
         }
+        debug_assert!(
+            queues.pending.front().is_none_or(|front| !front.is_ready),
+            "a durable commit at the front of the queue is not visible"
+        );
         drop(queues);
         woken.iter().for_each(|state| state.wake_all());
     }
@@ -165,6 +169,7 @@ impl CommitQueue {
         let mut queues = lock(&self.queues);
         // An abort takes a commit sequence number too. Transactions that read its changes in place,
         // and look up their versions afterwards, hold a smaller one.
+        debug_assert!(ended.csn == 0, "an abort that is not visible has number {}", ended.csn);
         ended.csn = slots.last() + 1;
         ended.state.set(ABORTED);
         slots.publish(ended.csn);

@@ -25,6 +25,8 @@ use super::state::{ABORTED, ACTIVE, State};
 use crate::hook;
 
 const SHARDS: usize = 64;
+/// A shard is chosen by bits of a hash between those of the bucket and those of the tag.
+const _: () = assert!(SHARDS.is_power_of_two() && SHARDS <= 1 << 24);
 /// Capacity of an empty shard.
 const MIN_CAPACITY: usize = 28;
 /// Maximum capacity that an empty shard keeps if it held that many rows since it was last empty.
@@ -197,10 +199,16 @@ pub(crate) struct Rows {
 /// They are contiguous, because the transaction holds the row until its end. There may be one per
 /// savepoint, so this is a binary search.
 fn first_version_by(versions: &[Arc<Write>], writer: &Arc<State>) -> usize {
-    versions.partition_point(|version| {
+    let first = versions.partition_point(|version| {
         hook::at("looks at a version");
         !Arc::ptr_eq(&version.writer, writer)
-    })
+    });
+    debug_assert!(
+        first == versions.len() || versions.last().is_some_and(|last| Arc::ptr_eq(&last.writer, writer)),
+        "the versions of transaction {} are not the last ones",
+        writer.id
+    );
+    first
 }
 
 /// The outcome of claiming a row.
@@ -477,6 +485,7 @@ impl Rows {
                 "versions of a running transaction are forgotten: {entry:?}"
             );
             entry.versions.drain(..count);
+            debug_assert!(!entry.versions.iter().any(is_own), "versions of an ended transaction are left");
             if entry.remove_ended() {
                 found.remove();
             }

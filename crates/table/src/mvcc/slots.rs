@@ -18,6 +18,7 @@ const TAKEN: u64 = 0;
 const FIRST_CSN: u64 = 1;
 /// The position of a snapshot without a slot. No slot has this number, so setting it does nothing.
 const NO_SLOT: usize = usize::MAX;
+const _: () = assert!(NO_SLOT > SLOTS);
 /// A slot that is being taken holds everything back, and a free one nothing.
 const _: () = assert!(TAKEN < FIRST_CSN && FIRST_CSN < FREE);
 
@@ -84,6 +85,7 @@ impl Table {
 
     fn count(&self) -> usize {
         let used = self.used.load(Ordering::SeqCst);
+        debug_assert!(used <= self.values.len(), "{used} slots of {} are used", self.values.len());
         self.values.iter().take(used).filter(|slot| slot.load(Ordering::SeqCst) != FREE).count()
     }
 }

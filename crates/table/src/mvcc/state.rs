@@ -45,6 +45,7 @@ impl State {
     /// Returns whether its changes are visible to snapshots of the first `csn` commits.
     #[inline]
     pub(crate) fn is_visible_at(&self, csn: u64) -> bool {
+        debug_assert!(csn < ABORTED, "a snapshot of {csn} commits sees what was aborted");
         self.commit.load(Ordering::Acquire) <= csn
     }
 

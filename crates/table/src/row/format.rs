@@ -110,6 +110,7 @@ impl RowFormat {
     }
 
     fn encode_with<const END: usize>(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
+        const { assert!(END == 2 || END == 4) };
         let fits = |(value, (column, _)): (&Value<'_>, &(Type, Place))| {
             value.type_of().is_none_or(|kind| kind == *column)
         };
@@ -250,6 +251,7 @@ impl<'a> Row<'a> {
     }
 
     fn end(&self, index: usize) -> Option<usize> {
+        debug_assert!(matches!(self.end, 2 | 4), "an end has {} bytes", self.end);
         let bytes = self.bytes.get(self.format.ends + self.end * index..)?;
         match self.end {
             2 => Some(u16::from_le_bytes(*bytes.first_chunk()?).into()),

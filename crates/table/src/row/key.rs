@@ -79,6 +79,11 @@ impl KeyFormat {
             to.push(VALUE);
             let start = to.len();
             encode(value, to);
+            debug_assert!(
+                value.type_of().and_then(Type::width).is_none_or(|width| to.len() - start == width),
+                "{value:?} takes {} bytes in a key",
+                to.len() - start
+            );
             if order.descending {
                 to.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
             }
@@ -255,6 +260,7 @@ impl FixedKey {
     /// for bytes that are not such a key.
     #[inline]
     pub(crate) fn read(&self, own: &[u8], byte: impl Fn(usize) -> Option<u8>) -> Option<Value<'static>> {
+        debug_assert!(self.tags.last() == Some(&self.start), "the tag of a column is not where it begins");
         if !self.tags.iter().all(|&tag| byte(tag) == Some(VALUE)) {
             return None;
         }
@@ -290,6 +296,7 @@ fn encode(value: &Value<'_>, to: &mut Vec<u8>) {
 }
 
 fn escape(bytes: &[u8], to: &mut Vec<u8>) {
+    let start = to.len();
     let mut parts = bytes.split(|&byte| byte == 0);
     to.extend(parts.next().unwrap_or_default());
     for part in parts {
@@ -297,6 +304,11 @@ fn escape(bytes: &[u8], to: &mut Vec<u8>) {
         to.extend(part);
     }
     to.extend([0, 0]);
+    debug_assert!(
+        to.get(start..).and_then(|own| end_of_text(own, 0)) == Some(to.len() - start),
+        "{} bytes in a key do not end where they were written to",
+        bytes.len()
+    );
 }
 
 /// Decodes one value from the front of `key`.
@@ -330,6 +342,7 @@ fn end_of_text(bytes: &[u8], zero: u8) -> Option<usize> {
 #[inline]
 fn text(bytes: &[u8]) -> Option<&str> {
     let end = end_of_text(bytes, 0)?;
+    debug_assert!(end >= 2, "a text in a key has an end of {end} bytes");
     std::str::from_utf8(bytes.get(..end - 2)?).ok()
 }
 

@@ -221,6 +221,7 @@ impl fmt::Display for Value<'_> {
 
 /// Microseconds per day.
 const DAY: i64 = 86_400_000_000;
+const _: () = assert!(DAY == 24 * 60 * 60 * 1_000_000);
 
 fn date(f: &mut fmt::Formatter<'_>, days: i64) -> fmt::Result {
     let (year, month, day) = cairn_codec::calendar::civil_from_days(days);

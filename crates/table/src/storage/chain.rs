@@ -29,6 +29,10 @@ pub(crate) fn put(payload: &mut [u8], next: u32, bytes: &[u8]) -> Result<(), Cha
     payload.get_mut(2..4).ok_or(Changed)?.copy_from_slice(&(bytes.len() as u16).to_le_bytes());
     payload.get_mut(4..HEADER).ok_or(Changed)?.copy_from_slice(&next.to_le_bytes());
     payload.get_mut(HEADER..HEADER + bytes.len()).ok_or(Changed)?.copy_from_slice(bytes);
+    debug_assert!(
+        payload.u16(2) == Ok(bytes.len() as u16) && payload.u32(4) == Ok(next),
+        "a page of a chain is not read as it was written"
+    );
     Ok(())
 }
 

@@ -56,6 +56,10 @@ pub(crate) fn change_page<'o>(
     if let Some(place) = record.get_mut(start + 7..start + 11) {
         place.copy_from_slice(&len.to_le_bytes());
     }
+    debug_assert!(
+        is_record(record.get(start..).unwrap_or_default()),
+        "the record of a change of page {number} cannot be replayed"
+    );
     // ORDER: as in `Change::commit`.
     _ = guard.payload_mut(log.end());
     let lsn = log.append(record)?;

@@ -61,6 +61,7 @@ pub(crate) const SLOT: usize = 10;
 /// The bit of a value's first byte that makes a record of a leaf a ghost. Each leaf stores the
 /// number of its ghosts, so that rows can be counted without reading each one.
 pub(crate) const GHOST: u8 = 1;
+const _: () = assert!(GHOST.is_power_of_two());
 const NO_FENCE: u16 = u16::MAX;
 /// No fence is that long, also on the longest pages. Four of the longest records fit beside two
 /// fences, so a node can be divided.
@@ -76,6 +77,8 @@ const _: () = {
 
 /// Distance from a guess within which to search before binary search takes over.
 const NEAR: usize = 4;
+/// A node for which a guess is computed has records.
+const _: () = assert!(NEAR > 0);
 
 /// Returns the maximum size of key and value together for a payload of this length. Four such
 /// records fit beside two fences.
@@ -244,6 +247,10 @@ impl<S: Source + ?Sized> Node<'_, S> {
         let mut middle = self.guess(wanted, high)?;
         let mut is_near = false;
         while low < high {
+            debug_assert!(
+                (low..high).contains(&middle),
+                "record {middle} is looked at between {low} and {high}"
+            );
             let order = match self.0.u32(HEADER + middle * SLOT)?.cmp(&wanted) {
                 // Heads decide unless they are equal.
                 Ordering::Equal => {
@@ -278,14 +285,16 @@ impl<S: Source + ?Sized> Node<'_, S> {
             return Ok(count / 2);
         }
         let (first, last) = (self.0.u32(HEADER)?, self.0.u32(HEADER + (count - 1) * SLOT)?);
-        Ok(match (wanted.checked_sub(first), last.checked_sub(first)) {
+        let guess = match (wanted.checked_sub(first), last.checked_sub(first)) {
             (None, _) => 0,
             (Some(skip), Some(all)) if skip < all => {
                 // Both factors are below 2^32 and the count is below 2^16.
                 (u64::from(skip) * (count as u64 - 1) / u64::from(all)) as usize
             }
             _ => count - 1,
-        })
+        };
+        debug_assert!(guess < count, "record {guess} of {count} is guessed");
+        Ok(guess)
     }
 
     /// Returns the child that holds a key, and its position among the children.
@@ -420,6 +429,7 @@ pub(crate) fn put_fences(payload: &mut [u8], bounds: Bounds<'_>, low: usize) -> 
             continue;
         };
         heap = heap.checked_sub(fence.len()).filter(|heap| *heap >= low).ok_or(Changed)?;
+        debug_assert!(fence.len() < usize::from(NO_FENCE), "a fence of {} bytes would be none", fence.len());
         node.put(heap, fence)?;
         node.put_u16(field, heap)?;
         node.put_u16(field + 2, fence.len())?;
@@ -584,7 +594,9 @@ impl NodeMut<'_> {
             self.put_u16(HEADER + at * SLOT + 4, heap)?;
         }
         self.put_u16(HEAP, heap)?;
-        self.put_u16(GARBAGE, 0)
+        self.put_u16(GARBAGE, 0)?;
+        debug_assert!(!node.is_sound() || self.node().is_sound(), "moving its records damages a node");
+        Ok(())
     }
 }
 

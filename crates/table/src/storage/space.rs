@@ -54,11 +54,15 @@ pub(crate) fn put_meta(payload: &mut [u8], meta: Meta) -> Result<(), Changed> {
     let (pages, free) = place.split_at_mut(4);
     pages.copy_from_slice(&meta.pages.to_le_bytes());
     free.copy_from_slice(&meta.free.to_le_bytes());
+    debug_assert!(
+        payload.u32(PAGES) == Ok(meta.pages) && payload.u32(FREE) == Ok(meta.free),
+        "{meta:?} is not read as it was written"
+    );
     Ok(())
 }
 
 pub(crate) fn put_free(payload: &mut [u8], next: u32) -> Result<(), Changed> {
-    debug_assert!(payload.len() > META_LEN, "a page has {} bytes", payload.len());
+    debug_assert!(payload.len() >= META_LEN, "a page has {} bytes", payload.len());
     payload.fill(0);
     *payload.first_mut().ok_or(Changed)? = FREE_PAGE;
     payload.get_mut(4..8).ok_or(Changed)?.copy_from_slice(&next.to_le_bytes());
@@ -342,6 +346,7 @@ impl Space {
         // Allocates twice as many, so that some always remain: the next opening frees them and so
         // has space for its log.
         let end = page.saturating_add(RESERVED);
+        debug_assert!(end > page, "space is allocated for pages {page} to {end}");
         if !self.log.is_short() {
             match self.file.reserve(page..end.saturating_add(RESERVED)) {
                 Err(error) if error.is_full() && is_reclaiming() => {}
@@ -365,6 +370,7 @@ impl Space {
             return Err(cairn_vfs::Error::new(Operation::Allocate, self.path(), full).into());
         }
         let end = page.saturating_add(1);
+        debug_assert!(end > page, "space is allocated for page {page}, and there can be none behind it");
         let mut taken = self.file.reserve(page..end);
         while taken.as_ref().is_err_and(cairn_pool::Error::is_full) && self.log.give_up_reserve() {
             taken = self.file.reserve(page..end);

@@ -457,6 +457,7 @@ impl Store {
         }
         let bytes = self.log.bytes();
         let from = *reservation.short_from.get_or_insert(bytes);
+        debug_assert!(bytes >= from, "the log had {from} bytes, and has {bytes}");
         if bytes.saturating_sub(from) > self.log.short_most_bytes() {
             self.restore_reserve()?;
             reservation.short_from = None;

@@ -257,6 +257,7 @@ impl Tree {
                 self.split(key)?;
                 return Err(Stop::Changed);
             }
+            debug_assert!(u16::try_from(at).is_ok(), "a leaf has more than {at} records");
             let at = at as u16;
             let op = if is_there { Op::Replace { at, value } } else { Op::Insert { at, key: rest, value } };
             let guard = leaf.upgrade_exclusive()?;
@@ -290,6 +291,7 @@ impl Tree {
                 self.split(key)?;
                 return Err(Stop::Changed);
             }
+            debug_assert!(u16::try_from(at).is_ok(), "a leaf has more than {at} records");
             let at = at as u16;
             let op = if is_there { Op::Replace { at, value } } else { Op::Insert { at, key: rest, value } };
             change_page(leaf.upgrade_exclusive()?, once(op), header, &*self.space.log, self.space.path())?;
@@ -391,6 +393,7 @@ impl Tree {
             }
             looked_at += 1;
             let (at, is_there) = self.sound(leaf, node.search(key))?;
+            debug_assert!(u16::try_from(at).is_ok(), "a leaf has more than {at} records");
             let at = at as u16;
             // The same key may be given twice.
             if !is_there || found.last().is_some_and(|last| last.at == at) {
@@ -475,6 +478,7 @@ impl Tree {
     /// Frees a node of a level and everything below it. BOUND: each node is one level below its
     /// parent.
     fn free_below(&self, number: u32, level: u8, with_chains: bool) -> Result<()> {
+        debug_assert!(level < MAX_LEVELS, "page {number} is freed as a node of level {level}");
         let page = self.space.file.read(number)?;
         let below = {
             let node = Node(&*page);
@@ -576,6 +580,7 @@ impl Tree {
 
     /// Checks that a child is one level below its parent.
     fn check_level(&self, child: &Optimistic<'_>, level: u8, parent: u32) -> Attempt<()> {
+        debug_assert!(level > 0, "page {parent} is a leaf, and has a child");
         let found = self.level(child)?;
         if found + 1 == level {
             return Ok(());

@@ -21,6 +21,8 @@ pub(super) const MAGIC: &[u8; 8] = b"CAIRNSQL";
 
 /// The version that is written.
 pub(super) const VERSION: u32 = 2;
+/// There is a reader for it.
+const _: () = assert!(VERSION == 2);
 
 /// The place of the version, and of the page size in all versions so far.
 pub(super) const VERSION_AT: usize = MAGIC.len();

@@ -224,6 +224,7 @@ impl Log for WalLog {
     fn settle(&self) -> Option<(Lsn, u64)> {
         let open = self.open.get()?;
         let end = self.end();
+        debug_assert!(end >= open.begun, "the log ends at {end}, and began at {}", open.begun);
         open.segments.sync_to(end.0.into()).ok()?;
         Some((end, open.segments.salt(end.0.into())))
     }
@@ -278,7 +279,6 @@ impl WriteAhead for WalLog {
         if lsn <= self.recovered {
             return None;
         }
-        debug_assert!(lsn <= self.end(), "a page was changed at {lsn}, beyond the end of the log");
         // The records of this process begin at a new segment. No record lies between the end of the
         // recovered log and that.
         match self.open.get() {

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::catalog::GHOST;
 use crate::hook;
 use crate::mvcc::{ACTIVE, Ghost, KeptVersions, Key, State, Write};
-use crate::storage::{Before, Edit, Record, Tree};
+use crate::storage::{Before, Edit, Record, Tree, is_ghost};
 
 /// Log bytes to undo a change, besides the record and its key: two headers, the reference to the
 /// page, and a share of the nodes that are split for it.
@@ -28,6 +28,7 @@ impl Transaction {
         let state = self.register_writer()?;
         let kept = self.keep_version(&state, tree.root(), key, before)?;
         debug_assert!(before.is_some() || after.is_some(), "no record is replaced by a ghost");
+        debug_assert!(after.is_none_or(|after| !is_ghost(after)), "a ghost is put as a record");
         tree.put_for(key, after.unwrap_or(&[GHOST]), &mut self.header)?;
         kept.set_logged();
         if after.is_none() {
@@ -39,6 +40,7 @@ impl Transaction {
     /// Inserts a record at a claimed key. Returns false if there is one. Like [`Transaction::put_record`],
     /// with a single descent.
     pub(super) fn insert_record(&mut self, tree: &Tree, key: &Key, record: &[u8]) -> Result<bool> {
+        debug_assert!(!is_ghost(record), "a ghost is inserted as a record");
         self.edit(tree, key, Expected::Nothing, record)
     }
 

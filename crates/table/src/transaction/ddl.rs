@@ -345,6 +345,11 @@ impl Transaction {
         let record = catalog.put_table(Arc::clone(&table));
         self.check_references(&catalog, &table)?;
         self.set_catalog(catalog, vec![record], Vec::new())?;
+        debug_assert!(
+            self.view.catalog().table_by_id(table.id()).is_some_and(|now| Arc::ptr_eq(now, &table)),
+            "table {} was stored, and is not in the catalog",
+            table.id()
+        );
         Ok(table)
     }
 
@@ -367,6 +372,13 @@ impl Transaction {
     /// Returns a table with the same rows and statistics and another definition, whose columns have
     /// the same positions.
     fn with_def(&self, table: &Table, def: TableDef, trees: &[Tree]) -> Result<Arc<Table>> {
+        debug_assert!(
+            trees.len() == def.indexes.len() + 1,
+            "table {} has {} trees and {} indexes",
+            def.name,
+            trees.len(),
+            def.indexes.len()
+        );
         let new = Table::new(table.id(), def, trees, Arc::clone(&table.counters));
         let mut new = new.ok_or_else(no_tree)?;
         new.statistics = table.statistics.clone();
@@ -377,7 +389,13 @@ impl Transaction {
     pub(super) fn with_new_trees(&mut self, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
         let trees = self.make_trees(def.indexes.len() + 1)?;
         let new = Table::new(table.id(), def, &trees, Arc::default());
-        Ok(Arc::new(new.ok_or_else(no_tree)?))
+        let new = new.ok_or_else(no_tree)?;
+        debug_assert!(
+            new.roots().iter().all(|root| self.made.contains(root)),
+            "a new tree of table {} is not freed by a rollback",
+            new.def().name
+        );
+        Ok(Arc::new(new))
     }
 
     fn copy_rows(

@@ -197,6 +197,7 @@ impl Transaction {
 }
 
 pub(super) fn deadlock(circle: Vec<u64>) -> Error {
+    debug_assert!(circle.len() > 1, "the circle {circle:?} leads nowhere");
     let circle: Vec<String> = circle.iter().map(u64::to_string).collect();
     Error::Deadlock { detail: format!("transactions wait for each other: {}", circle.join(" -> ")) }
 }

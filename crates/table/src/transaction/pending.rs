@@ -90,6 +90,12 @@ impl Statement {
     }
 
     pub(super) fn note_referring(&mut self, referring: Referring) {
+        debug_assert!(
+            referring.constraint < referring.table.def().foreign_keys.len(),
+            "table {} has no constraint {}",
+            referring.table.def().name,
+            referring.constraint
+        );
         self.referring.push_back(referring);
     }
 

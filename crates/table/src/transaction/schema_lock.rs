@@ -115,6 +115,11 @@ impl Transaction {
     }
 
     fn wait_for_holder(&self, state: &State, other: &State) -> Result<()> {
+        debug_assert!(
+            state.id != other.id,
+            "transaction {} waits for itself to release the schema",
+            state.id
+        );
         let db = &self.view.db;
         db.waits.begin(state.id, &[other.id]).map_err(deadlock)?;
         // Until it is no longer the holder, which may be before its end.

@@ -38,7 +38,9 @@ impl Transaction {
     /// Errors: as [`Transaction::end_changes`], and [`Error::Refused`].
     pub fn end_changes_by(&mut self, rules: &dyn Rules) -> Result<()> {
         self.statement.is_open = false;
-        self.settle_by(rules)
+        let settled = self.settle_by(rules);
+        debug_assert!(!self.statement.is_open, "a statement is open after its end");
+        settled
     }
 
     /// Notes the work that a finished change requires, and does it at once if the change is a

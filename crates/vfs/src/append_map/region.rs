@@ -90,7 +90,9 @@ impl Region {
     pub(super) fn page_start(&self, offset: u64) -> u64 {
         debug_assert!(offset >= self.range.start && offset <= self.range.end, "{offset} is not mapped");
         let page = rustix::param::page_size() as u64;
-        self.range.start + (offset - self.range.start) / page * page
+        let start = self.range.start + (offset - self.range.start) / page * page;
+        debug_assert!(start <= offset && offset - start < page, "{offset} is not on the page at {start}");
+        start
     }
 
     /// Makes the pages of a part of the range present and, with [`Present::Writable`], writable,
@@ -104,6 +106,10 @@ impl Region {
             .next_multiple_of(page)
             .min(self.bytes.next_multiple_of(page));
         debug_assert!(from < to);
+        debug_assert!(
+            part.start >= self.range.start + from as u64 && part.end <= self.range.start + to as u64,
+            "the pages {from}..{to} do not cover {part:?}"
+        );
         // SAFETY: `from` lies in the mapping.
         let start = unsafe { self.start.add(from) };
         let advice = match present {
@@ -164,6 +170,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        debug_assert!(self.bytes as u64 == self.range.end - self.range.start, "not all is unmapped");
         // SAFETY: this is exactly the mapping made at construction. `AppendMap` drops it only when
         // no slot is left.
         let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.bytes) };

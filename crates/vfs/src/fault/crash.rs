@@ -75,6 +75,22 @@ impl Disk {
                 apply_to(&mut dirs, &item.change);
             }
         }
+        debug_assert!(image != CrashImage::None || kept_names.is_empty(), "an unsynced name survives");
+        debug_assert!(
+            image != CrashImage::All || kept_names.len() == self.pending_names.len(),
+            "{} names survive of {}",
+            kept_names.len(),
+            self.pending_names.len()
+        );
+        debug_assert!(
+            !options.ordered
+                || self
+                    .pending_names
+                    .iter()
+                    .take(kept_names.len())
+                    .all(|item| kept_names.contains(&item.sequence)),
+            "an ordered disk keeps the names {kept_names:?}, but not all before them"
+        );
         let disk = self.collect_reachable(&mut dirs, &mut draw);
         debug_assert!(disk.pending_names.is_empty(), "a name is pending after the restart");
         debug_assert!(
@@ -226,6 +242,7 @@ impl<'a> Draw<'a> {
     }
 
     fn content(&mut self, file: &FileState) -> Content {
+        debug_assert!(matches!(self.image, CrashImage::Random(_)), "a fixed image is drawn");
         let mut content = file.durable.clone();
         let mut appends_intact = true;
         for item in &file.pending {
@@ -253,6 +270,15 @@ impl<'a> Draw<'a> {
         }
         content.trim();
         debug_assert!(appends_intact || self.options.append_safe);
+        debug_assert!(
+            content.len() == file.durable.len()
+                || file.pending.iter().any(|item| match &item.change {
+                    DataChange::Write { offset, bytes, .. } => offset + bytes.len() as u64 == content.len(),
+                    DataChange::SetLen(len) => *len == content.len(),
+                }),
+            "the file never had {} bytes",
+            content.len()
+        );
         content
     }
 
@@ -265,6 +291,7 @@ impl<'a> Draw<'a> {
         }
         // A device with atomic units loses and keeps whole units only, and produces no garbage.
         let atomic = self.options.atomic_write.unit_bytes();
+        debug_assert!(atomic.is_none_or(|unit| unit.is_multiple_of(SECTOR_BYTES)), "units tear sectors");
         let wide = self.options.wide_garbage && fate == Fate::Garbage && atomic.is_none();
         let (start, end) = (offset, offset + bytes.len() as u64);
         let (from, to) = if wide {

@@ -57,6 +57,7 @@ impl Disk {
 
     /// Creates a disk on which nothing is pending.
     pub(super) fn settled(tree: Tree<FileState>, durable: BTreeMap<u64, Arc<Names>>) -> Disk {
+        debug_assert!(tree.is_dir(ROOT) && durable.contains_key(&ROOT), "the disk has no root");
         Disk { tree, durable, pending_names: Arc::default(), sequence: 0, version: 0 }
     }
 
@@ -104,6 +105,11 @@ impl Disk {
         self.tree.apply(&change);
         self.settle(&change);
         self.version += 1;
+        debug_assert!(
+            self.tree.lookup(path).is_ok_and(|found| found == inode),
+            "{} is another file than the installed one",
+            path.display()
+        );
         Ok(())
     }
 
@@ -161,6 +167,7 @@ impl Disk {
             }
             covered.push(covers);
         }
+        debug_assert!(covered.len() == self.pending_names.len(), "a change is neither durable nor pending");
         let mut rest = Vec::new();
         let covered = covered.into_iter().rev();
         for (item, covered) in Arc::clone(&self.pending_names).iter().zip(covered) {
@@ -171,6 +178,10 @@ impl Disk {
             }
         }
         debug_assert!(rest.iter().all(|item| item.change.dir != dir), "a change of directory {dir} is left");
+        debug_assert!(
+            rest.iter().all(|item| !firsts.contains(&item.sequence)),
+            "the second half of a rename is durable before the first"
+        );
         self.pending_names = Arc::new(rest);
         self.check();
     }
@@ -211,6 +222,12 @@ impl Disk {
                 break;
             }
         }
+        debug_assert!(
+            self.pending_names
+                .iter()
+                .all(|item| lost.contains(&item.entry()) == groups.contains(&item.group)),
+            "one half of a rename is lost without the other"
+        );
         if failure == SyncFailure::Partial {
             // File systems keep changes of names in order. Both halves of a rename are in one
             // group.
@@ -233,6 +250,7 @@ impl Disk {
 
     pub(super) fn write(&mut self, inode: u64, offset: u64, bytes: Arc<[u8]>) {
         debug_assert!(!bytes.is_empty(), "a write of nothing is pending");
+        debug_assert!(self.tree.file(inode).is_some(), "inode {inode} is written, which is no file");
         let sequence = self.next_sequence();
         if let Some(file) = self.tree.file_mut(inode) {
             file.write(sequence, offset, bytes);
@@ -240,6 +258,7 @@ impl Disk {
     }
 
     pub(super) fn set_len(&mut self, inode: u64, len: u64) {
+        debug_assert!(self.tree.file(inode).is_some(), "inode {inode} gets a length, which is no file");
         let sequence = self.next_sequence();
         if let Some(file) = self.tree.file_mut(inode) {
             file.set_len(sequence, len);
@@ -248,6 +267,7 @@ impl Disk {
 
     /// Changes a file other than by a pending change.
     pub(super) fn with_file(&mut self, inode: u64, change: impl FnOnce(&mut FileState)) {
+        debug_assert!(self.tree.file(inode).is_some(), "inode {inode} changes, which is no file");
         self.version += 1;
         if let Some(file) = self.tree.file_mut(inode) {
             change(file);
@@ -291,6 +311,12 @@ impl Disk {
         debug_assert!(reached.contains(&ROOT));
         self.tree.retain(|inode| reached.contains(&inode) || open.is_open(inode));
         self.durable.retain(|dir, _| reached.contains(dir));
+        debug_assert!(
+            self.pending_names
+                .iter()
+                .all(|item| item.change.target.is_none_or(|inode| self.tree.node(inode).is_some())),
+            "an inode is freed to which a crash may give a name"
+        );
     }
 }
 

@@ -38,6 +38,7 @@ impl Gate {
         let of_kind = &mut self.by_kind[operation as usize];
         let nth = *of_kind;
         *of_kind += 1;
+        debug_assert!(nth <= index, "operation {index} is number {nth} of its kind");
         let hit = self.rules.iter().find(|rule| {
             let distance = match rule.when {
                 When::Index(at) => index.checked_sub(at),

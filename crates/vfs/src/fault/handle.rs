@@ -22,12 +22,12 @@ impl FaultFile {
         offset: Option<u64>,
         call: impl FnOnce(&mut State, Target) -> io::Result<T>,
     ) -> Result<T> {
-        call(&mut self.fs.state(), self.target).map_err(|source| Error {
-            operation,
-            path: self.path.clone(),
-            offset,
-            source,
-        })
+        let mut state = self.fs.state();
+        let inode = self.target.inode;
+        debug_assert!(state.open.is_open(inode), "inode {inode} is used, which is not open");
+        debug_assert!(state.disk.tree.file(inode).is_some(), "inode {inode} is gone, which is open");
+        let result = call(&mut state, self.target);
+        result.map_err(|source| Error { operation, path: self.path.clone(), offset, source })
     }
 }
 

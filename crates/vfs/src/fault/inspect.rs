@@ -45,6 +45,7 @@ impl FaultFs {
             }
         }
         files.sort();
+        debug_assert!(files.is_sorted_by(|a, b| a < b), "a file is listed twice under one path");
         files
     }
 

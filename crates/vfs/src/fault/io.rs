@@ -82,6 +82,10 @@ impl State {
             _ => {}
         }
         self.disk.write(target.inode, at, Arc::from(bytes));
+        debug_assert!(
+            self.file(target).is_ok_and(|file| file.live.len() >= at + count as u64),
+            "the file ends before the {count} bytes at {at}"
+        );
         Ok(count)
     }
 
@@ -153,7 +157,7 @@ impl State {
     /// Returns how many of `count` bytes a transfer moves: half of them under a fault, a random
     /// part by chance, but at least one.
     fn shorten(&mut self, count: usize, fault: Option<Fault>, chance: f64) -> usize {
-        if count < 2 {
+        let moved = if count < 2 {
             count
         } else if fault == Some(Fault::Short) {
             count / 2
@@ -161,7 +165,9 @@ impl State {
             1 + self.rng.below(count as u64 - 1) as usize
         } else {
             count
-        }
+        };
+        debug_assert!(moved <= count && (moved > 0) == (count > 0), "{moved} bytes move of {count}");
+        moved
     }
 
     fn flip_one_bit(&mut self, bytes: &mut [u8]) {
@@ -184,10 +190,12 @@ impl State {
         if self.quota_bytes.is_none() || live.missing_pages(offset, len) == 0 {
             return Ok(count);
         }
-        match live.fitting(offset, len, self.free_pages().unwrap_or(u64::MAX)) {
+        let free = self.free_pages().unwrap_or(u64::MAX);
+        match live.fitting(offset, len, free) {
             0 => Err(Errno::NOSPC.into()),
             some => {
                 debug_assert!(some <= len, "{some} bytes fit of {len}");
+                debug_assert!(live.missing_pages(offset, some) <= free, "{some} bytes exceed the quota");
                 Ok(some as usize)
             }
         }

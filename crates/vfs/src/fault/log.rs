@@ -178,6 +178,7 @@ pub fn format_log(log: &[LoggedOperation]) -> String {
     for operation in log {
         let _ = writeln!(text, "{operation}"); // writing to a String cannot fail
     }
+    debug_assert!(text.lines().count() == log.len(), "an operation takes more than a line");
     text
 }
 

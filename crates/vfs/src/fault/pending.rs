@@ -55,11 +55,25 @@ impl FileState {
         let last = self.pending.last_chunk::<2>();
         debug_assert!(last.is_none_or(|[a, b]| a.sequence < b.sequence), "changes are out of order");
         debug_assert!(self.diverged || !self.pending.is_empty() || self.live.len() == self.durable.len());
+        debug_assert!(
+            self.pending.last().is_none_or(|last| match &last.change {
+                DataChange::Write { offset, bytes, .. } => offset + bytes.len() as u64 <= self.live.len(),
+                DataChange::SetLen(len) => *len == self.live.len(),
+            }),
+            "reads do not see the last change"
+        );
     }
 
     /// Returns true when disk and cache hold the same content.
     pub(super) fn is_settled(&self) -> bool {
-        self.pending.is_empty() && !self.diverged
+        let settled = self.pending.is_empty() && !self.diverged;
+        debug_assert!(
+            !settled || self.live.len() == self.durable.len(),
+            "{} bytes are durable of {}",
+            self.durable.len(),
+            self.live.len()
+        );
+        settled
     }
 
     pub(super) fn write(&mut self, sequence: u64, offset: u64, bytes: Arc<[u8]>) {
@@ -87,6 +101,16 @@ impl FileState {
     /// Returns the content of the disk after every pending change has reached it.
     pub(super) fn all_applied(&self) -> Content {
         if !self.diverged {
+            debug_assert!(
+                self.live.len()
+                    == self.pending.iter().fold(self.durable.len(), |len, item| match &item.change {
+                        DataChange::Write { offset, bytes, .. } => len.max(offset + bytes.len() as u64),
+                        DataChange::SetLen(len) => *len,
+                    }),
+                "the changes do not lead from {} bytes to {}",
+                self.durable.len(),
+                self.live.len()
+            );
             return self.live.clone(); // equal, and shares its pages
         }
         let mut content = self.durable.clone();
@@ -102,6 +126,7 @@ impl FileState {
     /// Simulates a failed sync. `reached` is the new content of the disk if some changes reached it
     /// anyway ([`SyncFailure::Partial`]).
     pub(super) fn fail_sync(&mut self, failure: SyncFailure, reached: Option<Content>) {
+        debug_assert!(reached.is_some() == (failure == SyncFailure::Partial), "{failure:?} is no part");
         match failure {
             SyncFailure::Kept => {}
             SyncFailure::CacheOnly | SyncFailure::Partial => {
@@ -126,8 +151,10 @@ impl FileState {
 
     /// Silently corrupts stored bytes, in the cache and on the disk.
     pub(super) fn corrupt(&mut self, change: impl Fn(&mut Content)) {
+        let before = (self.live.len(), self.durable.len());
         change(&mut self.live);
         change(&mut self.durable);
+        debug_assert!((self.live.len(), self.durable.len()) == before, "corruption moves the end");
         debug_assert!(self.live.len() >= self.durable.len() || !self.pending.is_empty() || self.diverged);
         // The change may lie past the durable end, where it would reappear if the file grows.
         self.durable.trim();

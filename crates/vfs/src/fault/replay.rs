@@ -120,6 +120,7 @@ impl Aligned {
     fn bytes(&mut self) -> &mut [u8] {
         debug_assert!(self.memory.len() == self.len + DIRECT_ALIGNMENT);
         let skip = self.memory.as_ptr().addr().wrapping_neg() % DIRECT_ALIGNMENT;
+        debug_assert!((self.memory.as_ptr().addr() + skip).is_multiple_of(DIRECT_ALIGNMENT));
         &mut self.memory[skip..skip + self.len]
     }
 }

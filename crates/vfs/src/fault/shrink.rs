@@ -13,6 +13,7 @@ pub fn shrink<T: Clone>(items: &[T], mut still_fails: impl FnMut(&[T]) -> bool) 
     }
     let mut pieces = 2;
     while !items.is_empty() {
+        debug_assert!(pieces >= 2, "the list as a whole is left out");
         let size = items.len().div_ceil(pieces);
         debug_assert!(size > 0);
         let smaller = (0..items.len()).step_by(size).find_map(|start| {
@@ -22,6 +23,7 @@ pub fn shrink<T: Clone>(items: &[T], mut still_fails: impl FnMut(&[T]) -> bool) 
         });
         match smaller {
             Some(rest) => {
+                debug_assert!(rest.len() < items.len(), "{} items shrink to {}", items.len(), rest.len());
                 items = rest;
                 pieces = (pieces - 1).max(2);
             }

@@ -114,6 +114,7 @@ impl State {
     }
 
     pub(super) fn put_log(&mut self, log: Option<Log>) {
+        debug_assert!(self.log.is_none(), "a log is replaced");
         self.log = log;
     }
 
@@ -133,6 +134,7 @@ impl State {
 
     /// Returns the state that a crash would hit now.
     pub(super) fn crash_point(&self, operation: u64) -> CrashPoint {
+        debug_assert!(operation <= self.gate.operations(), "operation {operation} is still to come");
         let log = self
             .log
             .as_ref()
@@ -155,6 +157,10 @@ impl State {
         self.capture(self.gate.operations());
         let points = self.captured.take().map(|captured| captured.points).unwrap_or_default();
         debug_assert!(points.is_sorted_by(|a, b| a.operation <= b.operation), "points are out of order");
+        debug_assert!(
+            points.last().is_none_or(|last| last.operation == self.gate.operations()),
+            "the last point is not of the current state"
+        );
         points
     }
 
@@ -162,10 +168,15 @@ impl State {
     /// that point moves here, because operations acknowledged in between must be on the same disk.
     fn capture(&mut self, index: u64) {
         let version = self.disk.version();
+        debug_assert!(
+            self.captured.as_ref().and_then(|c| c.version).is_none_or(|before| before <= version),
+            "the disk went back to version {version}"
+        );
         match &mut self.captured {
             None => return,
             Some(captured) if captured.version == Some(version) => {
                 if let Some(last) = captured.points.last_mut() {
+                    debug_assert!(last.operation <= index, "{} comes before {index}", last.operation);
                     last.operation = index;
                 }
                 return;
@@ -191,6 +202,7 @@ impl State {
             Found::Missing(place) => self.disk.create_file(place),
         };
         debug_assert!(self.open.next_handle() == handle, "another file took handle {handle}");
+        debug_assert!(self.disk.tree.file(inode).is_some(), "inode {inode} is opened, which is not a file");
         Ok((inode, self.open.open(inode)))
     }
 

@@ -78,6 +78,12 @@ impl Map {
                 report.problem = Some(report.problem.map_or(unknown.clone(), |p| format!("{p}; {unknown}")));
             }
         }
+        debug_assert!(report.resident_bytes <= requested_bytes, "more is resident than was requested");
+        debug_assert!(
+            load != Load::Lock || report.locked_bytes == requested_bytes || report.problem.is_some(),
+            "{} bytes are locked of {requested_bytes}, without a reason",
+            report.locked_bytes
+        );
         report
     }
 }
@@ -95,6 +101,7 @@ fn prefetch(pages: &Pages) -> io::Result<()> {
 
 /// Starts read-ahead, then reads one byte of each page.
 fn touch(pages: &Pages) -> io::Result<()> {
+    debug_assert!(pages.head < pages.bytes.min(rustix::param::page_size()), "the map begins on another page");
     // SAFETY: a hint that changes nothing.
     unsafe { mm::madvise(pages.start, pages.bytes, mm::Advice::WillNeed) }?;
     for offset in (0..pages.bytes).step_by(rustix::param::page_size()) {
@@ -119,6 +126,11 @@ fn lock_problem(pages: &Pages, errno: Errno) -> String {
 /// Returns the number of requested bytes that lie on resident pages.
 fn resident_bytes(pages: &Pages, requested: usize) -> io::Result<usize> {
     let page = rustix::param::page_size();
+    debug_assert!(
+        pages.bytes.is_multiple_of(page) && pages.head + requested <= pages.bytes,
+        "{requested} bytes are not on {} bytes of pages",
+        pages.bytes
+    );
     let mut states = vec![0_u8; (pages.bytes / page).min(MINCORE_PAGES)];
     let mut resident = 0;
     let mut done = 0;

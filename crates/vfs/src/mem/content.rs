@@ -91,12 +91,14 @@ impl Content {
     /// Reads up to the end of the file and returns the number of bytes.
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> usize {
         let count = self.len.saturating_sub(offset).min(buf.len() as u64) as usize;
+        debug_assert!(count == 0 || offset + count as u64 <= self.len, "{count} bytes at {offset}");
         self.peek(&mut buf[..count], offset);
         count
     }
 
     /// Fills `buf`, including hidden bytes past the end of the file.
     pub(crate) fn peek(&self, buf: &mut [u8], offset: u64) {
+        let end = offset + buf.len() as u64;
         let mut rest = buf;
         let mut at = offset;
         while !rest.is_empty() {
@@ -109,6 +111,7 @@ impl Content {
             at += piece.len() as u64;
             rest = tail;
         }
+        debug_assert!(at == end, "bytes were read up to {at}, not up to {end}");
     }
 
     /// Reads bytes that were never written here.
@@ -160,10 +163,12 @@ impl Content {
     /// Raises the length to at least `len`.
     pub(crate) fn grow(&mut self, len: u64) {
         self.len = self.len.max(len);
+        debug_assert!(self.len <= MAX_FILE_BYTES, "the file grows to {len} bytes");
     }
 
     /// Sets the length. Bytes that are cut off read as zeros if the file grows again.
     pub(crate) fn set_len(&mut self, len: u64) {
+        debug_assert!(len <= MAX_FILE_BYTES, "the file gets {len} bytes");
         self.len = len;
         self.trim();
     }

@@ -19,9 +19,11 @@ struct Entry {
 impl OpenTable {
     /// Registers a new handle and returns its number.
     pub(crate) fn open(&mut self, inode: u64) -> u64 {
-        self.entries.entry(inode).or_default().handles += 1;
+        let entry = self.entries.entry(inode).or_default();
+        entry.handles += 1;
         let handle = self.next_handle;
         self.next_handle += 1;
+        debug_assert!(entry.handles <= self.next_handle, "inode {inode} has more handles than there are");
         handle
     }
 
@@ -42,6 +44,7 @@ impl OpenTable {
         }
         entry.handles -= 1;
         let last = entry.handles == 0;
+        debug_assert!(!last || entry.owner.is_none(), "the lock of inode {inode} outlives its owner");
         if last {
             self.entries.remove(&inode);
         }
@@ -57,6 +60,10 @@ impl OpenTable {
     }
 
     pub(crate) fn is_open(&self, inode: u64) -> bool {
+        debug_assert!(
+            self.entries.get(&inode).is_none_or(|entry| entry.handles > 0),
+            "inode {inode} is open without a handle"
+        );
         self.entries.contains_key(&inode)
     }
 }

@@ -15,6 +15,8 @@ use rustix::io::Errno;
 use crate::Create;
 
 pub(crate) const ROOT: u64 = 1;
+// In digests, 0 stands for no inode.
+const _: () = assert!(ROOT > 0);
 
 /// The content of a directory: names and their inodes.
 pub(crate) type Names = BTreeMap<OsString, u64>;
@@ -139,6 +141,7 @@ impl<F> Tree<F> {
                 Component::CurDir | Component::Prefix(_) => {}
             }
         }
+        debug_assert!(!way.contains(&ROOT), "a directory is above itself: {way:?}");
         Ok(way)
     }
 
@@ -187,6 +190,10 @@ impl<F> Tree<F> {
 
     fn add(&mut self, node: Node<F>) -> u64 {
         let inode = self.next;
+        debug_assert!(
+            self.nodes.last_key_value().is_none_or(|(&last, _)| last < inode),
+            "inode {inode} is not above all others"
+        );
         self.next += 1;
         let before = self.nodes.insert(inode, node);
         debug_assert!(before.is_none() && inode > ROOT, "inode {inode} was in use");
@@ -197,7 +204,8 @@ impl<F> Tree<F> {
     pub(crate) fn insert(&mut self, inode: u64, node: Node<F>) {
         debug_assert!(inode >= ROOT);
         self.next = self.next.max(inode + 1);
-        self.nodes.insert(inode, node);
+        let before = self.nodes.insert(inode, node);
+        debug_assert!(before.is_none() || inode == ROOT, "inode {inode} is inserted twice");
     }
 
     /// Iterates over all files, named or not.
@@ -216,6 +224,10 @@ impl<F> Tree<F> {
 
     pub(crate) fn forget(&mut self, inode: u64) {
         debug_assert!(inode != ROOT && !self.is_named(inode), "inode {inode} is freed, which has a name");
+        debug_assert!(
+            !self.names(inode).is_ok_and(|names| !names.is_empty()),
+            "directory {inode} is freed, which is not empty"
+        );
         self.nodes.remove(&inode);
     }
 
@@ -300,6 +312,11 @@ impl<F> Tree<F> {
             }
         }
         debug_assert!(source != ROOT, "the root has no name");
+        debug_assert!(
+            (from_place.dir, &from_place.name) != (to_place.dir, &to_place.name),
+            "the new name {:?} is the old one, and would be cleared",
+            to_place.name
+        );
         Ok(Some((to_place.set(Some(source)), from_place.set(None))))
     }
 
@@ -313,6 +330,7 @@ impl<F> Tree<F> {
         if self.is_dir(source) {
             return Err(Errno::PERM.into());
         }
+        debug_assert!(self.file(source).is_some(), "inode {source} gets a name, which is not a file");
         Ok(place.set(Some(source)))
     }
 
@@ -323,12 +341,14 @@ impl<F> Tree<F> {
         if self.is_dir(target) {
             return Err(Errno::ISDIR.into());
         }
+        debug_assert!(self.file(target).is_some(), "{:?} names inode {target}, which is gone", place.name);
         Ok(place.set(None))
     }
 
     /// Plans the removal of an empty directory.
     pub(crate) fn plan_remove_dir(&self, path: &Path) -> io::Result<NameChange> {
         let place = self.locate(path)?;
+        debug_assert!(place.target != Some(ROOT), "{:?} names the root", place.name);
         match self.names(place.target.ok_or(Errno::NOENT)?)?.is_empty() {
             true => Ok(place.set(None)),
             false => Err(Errno::NOTEMPTY.into()),

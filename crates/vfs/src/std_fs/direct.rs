@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, StatxFlags};
 
 /// The alignment that every device accepts.
 const PAGE: u64 = 4096;
+const _: () = assert!(PAGE == crate::checks::DIRECT_ALIGNMENT as u64);
 
 /// Returns the smallest alignment for offsets, lengths and buffers of direct reads of `file`, which
 /// is on `device`. It is the kernel's answer for the file (from Linux 6.1 on), else the logical

@@ -71,6 +71,7 @@ fn copy(fs: &Arc<dyn Fs>, path: &Path, end: u32, expected: &Expected) -> Result<
         }
         offset += bytes as u64;
     }
+    debug_assert!(offset == len, "{offset} bytes were copied, expected {len}");
     // The content of the header page is known, so it is encoded instead of copied.
     let mut page = [0; HEADER_BYTES as usize];
     expected.header.encode(&mut page);
@@ -85,6 +86,7 @@ impl Expected {
     /// Reads and checks a copy of the file at `path`.
     fn check(&self, copy: &Arc<dyn File>, path: &Path) -> Result<()> {
         let Range { start, end } = self.records;
+        debug_assert!(start >= HEADER_BYTES || self.records.is_empty(), "records from {start} on");
         let mut reader = SegmentReader::from_file(Arc::clone(copy), path.to_owned(), PIECE_BYTES)?;
         let reached = unbroken(&mut reader, self.header.seed(), start, end)?;
         debug_assert!(reached >= start, "the records end at {reached}, before {start}");

@@ -8,7 +8,13 @@ use crate::version::FileName;
 
 /// Returns the path of a backup's record.
 pub(super) fn backup_path(dir: &Path, id: u64) -> PathBuf {
-    dir.join(format!("{id:06}.backup"))
+    let path = dir.join(format!("{id:06}.backup"));
+    debug_assert!(
+        FileName::parse(&path).is_none() && !is_shared(&path),
+        "{} would be removed as a file that no backup refers to",
+        path.display()
+    );
+    path
 }
 
 /// Returns the number of a backup record, or `None` for any name that [`backup_path`] does not
@@ -27,7 +33,10 @@ pub(super) fn shared_path(dir: &Path, name: FileName, content: Content) -> PathB
         FileName::Blob(number) => (number, "blob"),
         other => (other.number().unwrap_or(0), "table"),
     };
-    dir.join(format!("{number:06}-{:016x}.{ending}", content.checksum))
+    let path = dir.join(format!("{number:06}-{:016x}.{ending}", content.checksum));
+    debug_assert!(is_shared(&path), "{} would never be removed", path.display());
+    debug_assert!(FileName::parse(&path).is_none(), "{} would be removed as unfinished", path.display());
+    path
 }
 
 /// Returns true for a name that [`shared_path`] produces.

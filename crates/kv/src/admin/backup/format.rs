@@ -28,6 +28,7 @@ const VERSION: u64 = 1;
 const HEADER_BYTES: usize = 56;
 
 const _: () = assert!(HEADER_BYTES == 8 * 7, "magic and six words");
+const _: () = assert!(VERSION == 1, "what `encode` writes, `decode` reads, and it knows version 1");
 
 /// One backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,7 @@ impl Record {
         debug_assert_eq!(out.len(), HEADER_BYTES, "the edit follows the header");
         out.extend_from_slice(&edit);
         out.extend_from_slice(&xxh3_64(&out).to_le_bytes());
+        debug_assert_eq!(out.len(), HEADER_BYTES + edit.len() + 8, "header, edit, checksum");
         out
     }
 

@@ -171,9 +171,19 @@ impl Backups {
             }
             copied_bytes += file.content.bytes;
         }
+        debug_assert!(
+            copied_bytes <= files_of(&edit).iter().map(|file| file.content.bytes).sum::<u64>(),
+            "{copied_bytes} bytes were copied, more than the backup has"
+        );
         // ORDER: the files' names are durable before the record that refers to them.
         self.fs.sync_dir(&self.dir)?;
-        let id = self.numbers()?.last().map_or(1, |(id, _)| id + 1);
+        let last = self.numbers()?.last().map_or(0, |(id, _)| *id);
+        let id = last.checked_add(1).ok_or_else(|| {
+            Error::invalid(format!(
+                "{} holds backup {last}, after which there is no number",
+                self.dir.display()
+            ))
+        })?;
         let created_secs = inner.clock.wall().as_secs();
         let record = Record { id, created_secs, store_id: inner.versions.store_id(), copied_bytes, edit };
         let (path, bytes) = (backup_path(&self.dir, id), record.encode());
@@ -197,6 +207,7 @@ impl Backups {
                 Err(error) => return Err(error),
             }
         }
+        debug_assert!(all.is_sorted_by(|a, b| a.id < b.id), "backups are listed from the oldest on");
         Ok(all)
     }
 
@@ -242,11 +253,14 @@ impl Backups {
         let numbers = self.numbers()?;
         let old = numbers.len().saturating_sub(keep);
         let old: Vec<u64> = numbers.iter().take(old).map(|(id, _)| *id).collect();
+        let (left, all) = (numbers.len() - old.len(), numbers.len());
+        ensure!(left == all.min(keep), "{left} of {all} backups would be left, expected at least {keep}");
         self.delete_all(&old)?;
         Ok(old)
     }
 
     fn delete_all(&self, ids: &[u64]) -> Result<()> {
+        debug_assert!(ids.is_sorted_by(|a, b| a < b), "a backup is deleted once: {ids:?}");
         for &id in ids {
             let path = backup_path(&self.dir, id);
             if !self.fs.exists(&path)? {

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use cairn_vfs::OpenOptions;
 use cairn_vfs::sync::Arc;
+use cairn_vfs::{OpenOptions, ensure};
 
 use super::Repair;
 use super::plan::{PlannedKeyspace, wanted_blobs};
@@ -57,9 +57,15 @@ impl Repair<'_> {
         }
         if !salvage.damaged.is_empty() {
             keyspace.tables = self.move_values(id, keyspace, &mut salvage)?;
+            ensure!(salvage.writer.is_none(), "the values that were moved last are not durable");
             sound.append(&mut salvage.done);
         }
         let wanted = wanted_blobs(&keyspace.tables);
+        debug_assert!(
+            wanted.keys().all(|number| !salvage.damaged.contains_key(number)),
+            "a table still needs one of the files that are set aside: {:?}",
+            salvage.damaged.keys()
+        );
         let garbage = |meta: BlobMeta| {
             let garbage = meta.value_bytes.saturating_sub(*wanted.get(&meta.number)?);
             Some((meta, garbage))
@@ -93,7 +99,8 @@ impl Repair<'_> {
             left = Some(BlobReader::salvage(&*self.fs, self.dir, number)?);
             self.lost.push(path);
         }
-        salvage.damaged.insert(number, left);
+        let before = salvage.damaged.insert(number, left);
+        debug_assert!(before.is_none(), "blob file {number} is set aside twice");
         Ok(())
     }
 
@@ -134,6 +141,7 @@ impl Salvage {
             Some(Ok(())) => {
                 let value = std::mem::take(&mut self.value);
                 let moved = self.writer(repair)?.add(&value)?;
+                debug_assert_eq!(moved.bytes, reference.bytes, "a value has another length after its move");
                 self.value = value;
                 Ok(Fate::Moved(moved))
             }

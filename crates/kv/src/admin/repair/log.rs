@@ -123,6 +123,11 @@ impl Repair<'_> {
                 keyspace.tables.iter().all(|new| new.level > 0 || new.run < number),
                 "a newer run exists"
             );
+            debug_assert!(
+                memtable.seqnos().is_none_or(|(oldest, _)| oldest > keyspace.flushed),
+                "writes up to {} are in tables already",
+                keyspace.flushed
+            );
             let flushed_seqno = memtable.seqnos().map_or(0, |(_, newest)| newest);
             let ttl_secs = keyspace.ttl_secs(self.dir);
             let writer = MemtableWriter {

@@ -191,6 +191,10 @@ impl Merged<'_> {
         value: &[u8],
         reference: Option<BlobRef>,
     ) -> Result<()> {
+        debug_assert!(
+            reference.is_none() || kind == Kind::Blob,
+            "a value of kind {kind:?} is in {reference:?}"
+        );
         let ttl_secs = self.ttl_secs;
         let writer = self.writer(repair)?;
         writer.add(key, seqno, kind, value)?;
@@ -224,7 +228,13 @@ impl Merged<'_> {
             if let Some(salvage) = &mut self.salvage {
                 salvage.finish_file(repair)?;
             }
-            self.done.push(writer.finish()?);
+            let meta = writer.finish()?;
+            debug_assert!(
+                self.done.last().is_none_or(|last| last.number < meta.number),
+                "table {} was numbered before the last one",
+                meta.number
+            );
+            self.done.push(meta);
         }
         Ok(())
     }

@@ -185,6 +185,10 @@ impl Repair<'_> {
                 (rng.next_u64(), None, self.plan_by_tables()?)
             }
         };
+        debug_assert_eq!(
+            plan.is_open_ended, self.report.is_rebuilt,
+            "without a manifest, keyspaces are made as tables and records name them"
+        );
         let log_end = self.salvage_log(&mut plan, known)?;
         // ORDER: new tables and their names are durable before the manifest.
         self.fs.sync_dir(self.dir)?;
@@ -201,7 +205,9 @@ impl Repair<'_> {
         }
         VersionSet::found(&self.fs, self.dir, store_id, &edit)?;
         self.set_aside(Needed::ByOldState)?;
-        self.remove_log(store_id, &mut edit)
+        self.remove_log(store_id, &mut edit)?;
+        debug_assert!(self.lost.is_empty(), "damaged files are left in the store: {:?}", self.lost);
+        Ok(())
     }
 
     /// Returns the number for a new table.

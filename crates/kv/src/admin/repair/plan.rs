@@ -230,6 +230,10 @@ impl Repair<'_> {
     /// written earlier have lower file numbers.
     fn number_ingested(&mut self, found: &mut [FoundTable]) {
         found.sort_by_key(|table| table.meta.number);
+        debug_assert!(
+            found.is_sorted_by(|a, b| a.meta.number < b.meta.number),
+            "a file number has one spelling, so two tables cannot share it"
+        );
         let mut newest = 0;
         for table in found {
             let FoundTable { meta, keyspace, flushed_seqno } = table;

@@ -109,6 +109,8 @@ impl BlockBuilder {
                 },
             "{shared:?} bytes shared with the last key"
         );
+        debug_assert!(self.entries.is_empty() || self.last_key() <= key, "the keys of a block ascend");
+        debug_assert!(seqno <= SEQNO_MAX, "sequence number {seqno}");
         let role = match shared {
             _ if self.entries.is_empty() => Role::Restart,
             None => Role::SameKey,
@@ -248,6 +250,9 @@ impl BlockBuilder {
         }
         debug_assert!(keys.is_empty() && values.is_empty(), "keys or values without an entry are left");
         debug_assert_eq!(self.heads.len(), self.offsets.len(), "a restart has a head and an offset");
+        debug_assert_eq!(self.offsets.first(), Some(&0), "the first entry is a restart");
+        debug_assert!(self.offsets.is_sorted_by(|a, b| a < b), "restarts follow each other");
+        debug_assert!(self.heads.is_sorted(), "a search needs ascending heads");
     }
 
     fn clear(&mut self) {

@@ -92,6 +92,7 @@ impl BlockCursor {
                 // The entry shares at most as many bytes with the previous key as that key shares
                 // with `key`, so the shared bytes can be copied from `key`.
                 let known = entries.prefix.len() + entry.shared;
+                debug_assert!(known <= key.len(), "{known} bytes shared with a key of {}", key.len());
                 self.key.clear();
                 self.key.extend_from_slice(key.get(..known).unwrap_or_default());
                 self.key.extend_from_slice(&entries.body[entry.unshared..entry.value]);
@@ -116,6 +117,11 @@ impl BlockCursor {
             self.read_run(entries, at);
         }
         self.pop_run(entries);
+        debug_assert!(
+            self.current.is_none_or(|(before, entry)| before < at && entry.end <= at),
+            "the entry before that at {at} is {:?}",
+            self.current
+        );
     }
 
     /// Makes the entry at `at` the current one. `key` must be the key of the entry before it.
@@ -151,6 +157,7 @@ impl BlockCursor {
             return;
         }
         let mut at = entries.offset(entries.restart_before(end));
+        debug_assert!(at < end, "the run before {end} begins at {at}");
         let mut suffix = 0..0;
         while at < end {
             let Some(entry) = entries.entry(at) else { return };

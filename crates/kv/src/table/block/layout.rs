@@ -23,6 +23,10 @@ const _: () = assert!(TRAILER_BYTES == 8 + 4 * 4, "the base and four words");
 const _: () = assert!(RESTART_BYTES == 4 + 4, "a head and an offset");
 const _: () = assert!(SEQNO_MAX < UNTAGGED && UNTAGGED < 1 << KIND_SHIFT, "the base has room for the flag");
 const _: () = assert!(3 << KIND_SHIFT < FIXED_VALUES, "the kind has two bits");
+const _: () = assert!(FIXED_VALUES >> 60 == 0, "the reader refuses higher bits of the base");
+const _: () = assert!(LONG < 1 << 4, "a length has a nibble");
+const _: () =
+    assert!((Kind::Blob as u64) < 1 << 2 && SEQNO_MAX << 2 >> 2 == SEQNO_MAX, "both fit into a tag");
 
 /// The decoded trailer of a block. For a validated block, all positions lie within its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +65,7 @@ pub(crate) struct Entry {
 impl Entry {
     #[inline(always)]
     pub(super) fn seqno(&self, layout: &Layout) -> Seqno {
+        debug_assert!(self.tag >> 2 <= SEQNO_MAX - layout.base, "a tag that validation refuses");
         layout.base + (self.tag >> 2)
     }
 
@@ -98,11 +103,13 @@ impl Layout {
         );
         let untagged = self.untagged.map_or(0, |kind| UNTAGGED | (kind as u64) << KIND_SHIFT);
         let fixed = self.value_len.map_or(0, |_| FIXED_VALUES);
+        let start = out.len();
         out.extend_from_slice(&(self.base | untagged | fixed).to_le_bytes());
         let prefix_len = self.heads - self.prefix;
         for word in [self.value_len.unwrap_or(0), self.entries, self.restarts, prefix_len] {
             out.extend_from_slice(&word.to_le_bytes());
         }
+        debug_assert_eq!(out.len() - start, TRAILER_BYTES, "a trailer of another length");
     }
 
     /// Decodes the trailer of `bytes` and validates the whole block, except for the order of its
@@ -148,6 +155,7 @@ impl Layout {
             }
             (at, count) = (entry.end, count + 1);
         }
+        debug_assert_eq!(at, body.len(), "the last entry ends with the section of entries");
         if coming.next().is_some() {
             return Err((at, "a restart does not point to an entry"));
         }

@@ -142,6 +142,7 @@ impl<'a> Entries<'a> {
 
     /// Returns the value of the entry after the one whose value is `value`.
     pub(crate) fn value_after(&self, value: &Range<usize>) -> Option<Range<usize>> {
+        debug_assert!(value.end <= self.body.len(), "the value of another block");
         self.entry(value.end).map(|entry| entry.value..entry.end)
     }
 
@@ -204,7 +205,9 @@ impl<'a> Entries<'a> {
             let below = high.first().is_some_and(|middle| u32::from_le_bytes(*middle) < head);
             (base, heads) = if below { (base + low.len(), high) } else { (base, low) };
         }
-        base + heads.iter().filter(|other| u32::from_le_bytes(**other) < head).count()
+        let below = base + heads.iter().filter(|other| u32::from_le_bytes(**other) < head).count();
+        debug_assert!(below <= self.heads.len(), "{below} of {} heads", self.heads.len());
+        below
     }
 
     /// Returns the first run from `first` on that has a different head, or whose suffix is not

@@ -91,6 +91,10 @@ impl ManifestBytes {
         while let Some(payload) = self.record(identity, offset)? {
             let edit = decode(payload).map_err(|malformed| self.malformed(malformed, offset))?;
             apply(edit).map_err(|what| Error::corruption(&self.path, offset as u64, what))?;
+            debug_assert!(
+                offset + FRAME_BYTES + payload.len() <= self.bytes.len(),
+                "the record at {offset} ends after the file"
+            );
             offset += FRAME_BYTES + payload.len() + SEAL_BYTES;
         }
         Ok((identity.store, offset as u64))

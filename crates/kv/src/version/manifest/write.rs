@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{AtomicFile, File, Fs, OpenOptions, ensure};
 
-use super::format::{FRAME_BYTES, HEADER_BYTES, Identity, SEAL_BYTES, frame, header, seal};
+use super::format::{FRAME_BYTES, HEADER_BYTES, Identity, SEAL_BYTES, frame, header, read_record, seal};
 use crate::file::FileNumber;
 use crate::version::current;
 use crate::version::names::FileName;
@@ -63,6 +63,11 @@ impl Manifest {
         let mut bytes = header(identity).to_vec();
         bytes.extend(frame(identity, offset, snapshot));
         bytes.extend(seal(identity, bytes.len() as u64));
+        ensure!(
+            read_record(identity, &bytes, HEADER_BYTES) == Some(snapshot),
+            "an initial state of {} bytes that would not be read back",
+            snapshot.len()
+        );
         let file: Arc<dyn File> = Arc::from(fs.open(&path, OpenOptions::create_new())?);
         file.write_all_at(&bytes, 0)?;
         // ORDER: content, then name, then CURRENT, which must never name a manifest that a crash

@@ -58,6 +58,7 @@ pub(super) fn get<S: Source + ?Sized>(from: &S, place: u16, bits: u8, at: usize)
         return Ok(0);
     }
     let bit = at * usize::from(bits);
+    debug_assert!(bit % 8 + usize::from(bits) <= 64, "a number of {bits} bits begins at bit {bit}");
     Ok(from.u64(usize::from(place) + bit / 8)? >> (bit % 8) & mask)
 }
 
@@ -97,6 +98,7 @@ static UNPACKERS: [Unpack; 56] = unpackers! {
 
 /// Returns the bytes from `place` onwards, which must cover the word loaded for the last number.
 fn bytes(from: &[u8], place: u16, bits: usize, last: usize) -> Result<&[u8], Changed> {
+    debug_assert!((1..=64).contains(&bits), "numbers of {bits} bits are read");
     let from = from.get(usize::from(place)..).ok_or(Changed)?;
     // One bounds check here, so that none in the loop can fail.
     if from.len() < last * bits / 8 + 8 { Err(Changed) } else { Ok(from) }
@@ -105,6 +107,7 @@ fn bytes(from: &[u8], place: u16, bits: usize, last: usize) -> Result<&[u8], Cha
 /// Returns the number at a bit position that is known to be in bounds.
 #[inline]
 fn number(from: &[u8], bit: usize, mask: u64) -> u64 {
+    debug_assert!(from.len() >= bit / 8 + 8, "bit {bit} is beyond {} bytes", from.len());
     let word = from.get(bit / 8..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
     u64::from_le_bytes(word) >> (bit % 8) & mask
 }
@@ -135,6 +138,7 @@ pub(super) fn each(
     if let Some(unpack) = UNPACKERS.get(bits - 1) {
         let mut group = [[0; 8]; GROUP / 8];
         while at + 8 <= range.end {
+            debug_assert!((at * bits).is_multiple_of(8), "number {at} of {bits} bits begins inside a byte");
             let eights = ((range.end - at) / 8).min(GROUP / 8);
             let (Some(from), Some(group)) = (from.get(at * bits / 8..), group.get_mut(..eights)) else {
                 break;

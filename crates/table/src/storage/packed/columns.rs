@@ -247,6 +247,7 @@ impl Packed<'_, [u8]> {
         (bytes, ends): Bytes<'_>,
     ) -> Result<(), Changed> {
         let longest = known.iter().map(|(_, len)| *len).max().unwrap_or_default();
+        let (before, count) = (ends.len(), range.len());
         let mut at = bytes.len();
         bytes.resize(at + range.len() * longest + WIDE, 0);
         ends.reserve(range.len());
@@ -263,6 +264,7 @@ impl Packed<'_, [u8]> {
             ends.push(at);
         })?;
         debug_assert!(at <= bytes.len(), "{at} bytes of {} were copied", bytes.len());
+        debug_assert!(ends.len() == before + count, "{} of {count} texts were copied", ends.len() - before);
         bytes.truncate(at);
         if is_sound { Ok(()) } else { Err(Changed) }
     }
@@ -292,6 +294,7 @@ impl Packed<'_, [u8]> {
     /// Appends whole keys.
     pub(crate) fn keys_of(&self, range: Range<usize>, to: Bytes<'_>) -> Result<(), Changed> {
         let (bytes, ends) = to;
+        let (before, count) = (ends.len(), range.len());
         match self.keys()? {
             Keys::Words(words) => {
                 let template = usize::from(words.template);
@@ -304,7 +307,6 @@ impl Packed<'_, [u8]> {
                     words.put(high, low, bytes.get_mut(start..).ok_or(Changed)?)?;
                     ends.push(bytes.len());
                 }
-                Ok(())
             }
             Keys::Texts(_) => {
                 let mut key = Vec::new();
@@ -313,9 +315,10 @@ impl Packed<'_, [u8]> {
                     bytes.extend_from_slice(&key);
                     ends.push(bytes.len());
                 }
-                Ok(())
             }
         }
+        debug_assert!(ends.len() == before + count, "{} of {count} keys were read", ends.len() - before);
+        Ok(())
     }
 
     fn word(&self, words: &Words, is_high: bool, range: Range<usize>) -> Result<Vec<u64>, Changed> {

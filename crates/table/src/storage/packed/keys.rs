@@ -253,6 +253,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
                 Ordering::Equal => return Ok((middle, true)),
             }
         }
+        debug_assert!(low == high && low <= count, "a search in {count} records ends at {low} and {high}");
         Ok((low, false))
     }
 }

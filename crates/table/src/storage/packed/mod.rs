@@ -122,6 +122,8 @@ const _: () = assert!((NO_NULLS as usize) < HEADER && ALL_NULL as usize >= (64 <
 
 /// The code that precedes a byte without a symbol.
 const ESCAPE: u8 = 255;
+/// Codes of symbols are below it.
+const _: () = assert!(ESCAPE == u8::MAX);
 
 #[cfg(test)]
 mod tests;

@@ -111,6 +111,10 @@ pub(crate) struct Packer {
 impl Packer {
     /// Creates a packer for pages with this payload.
     pub(crate) fn new(layout: Layout, payload: usize) -> Packer {
+        debug_assert!(
+            layout.widths.iter().all(|width| matches!(width, 0 | 1 | 2 | 4 | 8 | 16)),
+            "there is no column of such a width: {layout:?}"
+        );
         let lead = match layout.lead {
             Lead::Nothing => None,
             Lead::Length => Some(2),
@@ -444,6 +448,7 @@ impl Gathered {
             let place = *place as usize;
             bytes.get(place..place + *len as usize)
         });
+        debug_assert!(text.is_some(), "text {at} of {} was not gathered", self.texts.len());
         text.unwrap_or_default()
     }
 
@@ -462,6 +467,7 @@ impl Gathered {
         let ends = self.code_ends.get(range.clone())?;
         let start = range.start.checked_sub(1).map_or(Some(0), |at| self.code_ends.get(at).copied())?;
         let end = ends.last().copied().unwrap_or(start);
+        debug_assert!(start <= end, "the codes from {start} on end at {end}");
         let codes = self.codes.get(start as usize..end as usize)?;
         Some((&self.symbols.as_ref()?.found, codes, start as usize, ends))
     }
@@ -513,6 +519,12 @@ impl Gathered {
         } else if let Some(trained) = &mut self.symbols {
             trained.ratio = ratio;
         }
+        debug_assert!(
+            self.symbols.is_none() || self.code_ends.len() == self.texts.len(),
+            "{} of {} texts have codes of the new symbols",
+            self.code_ends.len(),
+            self.texts.len()
+        );
     }
 
     /// Encodes the texts that have no codes yet. Returns the number of code bytes per text byte.

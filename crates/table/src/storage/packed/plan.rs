@@ -56,7 +56,9 @@ pub(super) enum Form {
 impl Line {
     /// Fits a line through the ends. The last end is `last`.
     pub(super) fn through(ends: impl Iterator<Item = usize> + Clone, last: usize, count: usize) -> Line {
-        let slope = ((last << 8) / count.max(1)) as u32;
+        let slope = (last << 8) / count.max(1);
+        debug_assert!(u32::try_from(slope).is_ok(), "{count} values end at {last}");
+        let slope = slope as u32;
         let off = ends.enumerate().map(|(at, end)| Line::off(slope, at, end));
         let (base, most) = off.fold((i64::MAX, i64::MIN), |(low, high), off| (low.min(off), high.max(off)));
         if base > most {
@@ -123,7 +125,8 @@ fn keys(packer: &Packer, records: Range<usize>) -> (Keys, usize) {
         let bytes = first.len() + positions.len() + bits::len(count, low.bits) + bits::len(count, high.bits);
         return (Keys::Words { positions, low, high }, bytes);
     }
-    let lens = records.map(|at| packer.key(at).len() - prefix);
+    // Keys of a damaged leaf need not be in order, so one between the two may be shorter.
+    let lens = records.map(|at| packer.key(at).len().saturating_sub(prefix));
     let all: usize = lens.clone().sum();
     let line = Line::through(ends_of(lens), all, count);
     let bytes = prefix + all + bits::len(count, line.bits);
@@ -226,6 +229,7 @@ fn texts(packer: &Packer, stream: &Gathered, records: Range<usize>) -> (Form, us
         let (mut firsts, mut numbers, mut size) = (Vec::new(), Vec::with_capacity(count), 0);
         for at in records {
             let text = packer.text(stream, at);
+            debug_assert!(u16::try_from(seen.len()).is_ok(), "a dictionary has {} texts", seen.len());
             let next = seen.len() as u16;
             let number = *seen.entry(text).or_insert_with(|| {
                 firsts.push(at);

@@ -105,13 +105,15 @@ impl Packed<'_, [u8]> {
         if !self.has_nulls(column) {
             return Ok(());
         }
-        let mut at = 0;
+        let (count, mut at) = (range.len(), 0);
         self.nulls(column, range, |is_null| {
             if let Some(word) = rows.get_mut(at / 64).filter(|_| is_null) {
                 *word &= !(1 << (at % 64));
             }
             at += 1;
-        })
+        })?;
+        debug_assert!(at == count, "{at} of {count} records were tested for NULL");
+        Ok(())
     }
 
     /// Deselects records whose dictionary value is not kept.
@@ -122,14 +124,16 @@ impl Packed<'_, [u8]> {
         are_kept: &[bool],
         rows: &mut [u64],
     ) -> Result<(), Changed> {
-        let mut at = 0;
+        let (count, mut at) = (range.len(), 0);
         bits::each(self.0, stream.place, stream.bits, range, |nth| {
             let is_kept = are_kept.get(nth as usize) == Some(&true);
             if let Some(word) = rows.get_mut(at / 64) {
                 *word &= !(u64::from(!is_kept) << (at % 64));
             }
             at += 1;
-        })
+        })?;
+        debug_assert!(at == count, "{at} of {count} records were tested");
+        Ok(())
     }
 
     /// Passes the numbers of selected records in a column of up to 16 bytes to `each`. Returns

@@ -37,10 +37,13 @@ impl Table {
         }
         // This also means that each first code fits in a byte.
         if count > u16::from(ESCAPE) {
-            Err(Changed)
-        } else {
-            Ok(Table { first: u64::from_le_bytes(first), places, count })
+            return Err(Changed);
         }
+        debug_assert!(
+            first.is_sorted() && places.is_sorted(),
+            "the first codes are {first:?}, at {places:?}"
+        );
+        Ok(Table { first: u64::from_le_bytes(first), places, count })
     }
 
     /// Returns the number of symbols.
@@ -135,6 +138,7 @@ impl Symbols {
                 (*word, *own_len) = (u64::from_le_bytes(*bytes), len as u8);
             }
         }
+        debug_assert!(own.next().is_none(), "a symbol of a table has no length");
         Ok(symbols)
     }
 
@@ -156,6 +160,7 @@ impl Symbols {
                 end += 1;
             }
         }
+        debug_assert!(end <= to.len(), "a text ends at {end}, behind the room of {}", to.len());
         Ok(end)
     }
 }
@@ -220,6 +225,7 @@ pub(super) fn mark(codes: &[u8], used: &mut [bool; 256]) {
 
 /// Appends the codes with their new numbers.
 pub(super) fn renumber(codes: &[u8], new: &[u8; 256], to: &mut Vec<u8>) {
+    let end = to.len() + codes.len();
     let mut codes = codes.iter();
     while let Some(&code) = codes.next() {
         if code == ESCAPE {
@@ -230,6 +236,7 @@ pub(super) fn renumber(codes: &[u8], new: &[u8; 256], to: &mut Vec<u8>) {
             to.push(new[usize::from(code)]);
         }
     }
+    debug_assert!(to.len() == end, "codes with new numbers end at {}, expected {end}", to.len());
 }
 
 #[cfg(test)]

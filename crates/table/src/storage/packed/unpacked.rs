@@ -178,6 +178,12 @@ impl Unpacked {
     }
 
     fn put_nulls(&mut self, column: usize, nulls: &[bool], starts: &[usize]) -> Result<(), Changed> {
+        debug_assert!(
+            nulls.is_empty() || nulls.len() == starts.len(),
+            "{} of {} records may be NULL",
+            nulls.len(),
+            starts.len()
+        );
         for (start, _) in starts.iter().zip(nulls).filter(|(_, is_null)| **is_null) {
             *self.bytes.get_mut(start + column / 8).ok_or(Changed)? |= 1 << (column % 8);
         }
@@ -205,7 +211,7 @@ impl Unpacked {
         nulls: &[bool],
         starts: &[usize],
     ) -> Result<(), Changed> {
-        let (bytes, mut is_sound) = (&mut self.bytes, true);
+        let (bytes, mut is_sound, count) = (&mut self.bytes, true, range.len());
         let (mut starts, mut nth) = (starts.iter(), 0);
         let mut put = |number: i64, width: usize| {
             let number = if nulls.get(nth) == Some(&true) { 0 } else { number }.to_le_bytes();
@@ -222,6 +228,7 @@ impl Unpacked {
             4 => page.numbers_of(stream, range, |number| put(number, 4))?,
             width => page.numbers_of(stream, range, |number| put(number, width))?,
         }
+        debug_assert!(nth == count, "{nth} of {count} numbers were put");
         if is_sound { Ok(()) } else { Err(Changed) }
     }
 
@@ -233,6 +240,12 @@ impl Unpacked {
         starts: &[usize],
         bodies: &mut [usize],
     ) -> Result<(), Changed> {
+        debug_assert!(
+            text.ends.len() == starts.len() && starts.len() == bodies.len(),
+            "{} texts are put into {} records",
+            text.ends.len(),
+            starts.len()
+        );
         for (nth, (start, place)) in starts.iter().zip(bodies).enumerate() {
             let own = text.get(nth)?;
             self.bytes.get_mut(*place..*place + own.len()).ok_or(Changed)?.copy_from_slice(own);
@@ -269,6 +282,12 @@ impl Texts {
     fn of(page: Packed<'_, [u8]>, stream: &Stream, range: Range<usize>) -> Result<Texts, Changed> {
         let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(range.len()));
         page.texts_of(stream, range, (&mut bytes, &mut ends))?;
+        debug_assert!(
+            ends.last().is_none_or(|last| *last == bytes.len()),
+            "{} bytes of texts end at {:?}",
+            bytes.len(),
+            ends.last()
+        );
         Ok(Texts { bytes, ends })
     }
 

@@ -96,6 +96,14 @@ fn put_keys(page: &mut Page, packer: &Packer, plan: &Plan) {
                 "keys of {} bytes differ at {positions:?}",
                 template.len()
             );
+            debug_assert!(
+                low.numbers.len() == records.len()
+                    && (high.numbers.is_empty() || high.numbers.len() == records.len()),
+                "{} keys have {} low words and {} high ones",
+                records.len(),
+                low.numbers.len(),
+                high.numbers.len()
+            );
             page.put_u16(KEYS, template.len() as u16);
             let place = page.place();
             page.bytes.extend_from_slice(template);
@@ -117,7 +125,7 @@ fn put_keys(page: &mut Page, packer: &Packer, plan: &Plan) {
             let place = page.place();
             page.bytes.extend_from_slice(packer.key(records.start).get(..*prefix).unwrap_or_default());
             page.put_u16(KEYS + 2, place);
-            let lens = records.clone().map(|at| packer.key(at).len() - prefix);
+            let lens = records.clone().map(|at| packer.key(at).len().saturating_sub(*prefix));
             let place = put_ends(page, ends_of(lens), line);
             page.put(KEYS + 6, &[line.bits]);
             page.put_u16(KEYS + 8, place);

@@ -133,6 +133,7 @@ impl Builder {
     fn hand_over(&mut self) -> Result<()> {
         let (leaves, made, empty) = self.leaves()?;
         let records = std::mem::replace(&mut self.batch, empty);
+        debug_assert!(self.batch.len() == 0, "a batch begins with {} records", self.batch.len());
         let work = Work { leaves, records, made: Ok(Vec::new()) };
         if !self.in_background {
             self.in_background = self.threads > 1;
@@ -159,6 +160,7 @@ impl Builder {
     /// Makes leaves on this thread and writes them.
     fn make_on_this_thread(&mut self, work: Work) -> Result<()> {
         let Work { leaves, records, made } = work.done();
+        debug_assert!(records.len() == 0, "{} records are packed again", records.len());
         self.write_leaves(made.map_err(|Changed| self.build_error())?)?;
         (self.leaves, self.batch) = (LeafMaker::Ready(leaves), records);
         Ok(())
@@ -190,10 +192,17 @@ impl Builder {
             let page = self.put(&payload, None)?;
             self.add_child(1, &upper, page)?;
         }
+        debug_assert!(
+            self.written <= self.pushed,
+            "of {} records, {} are in leaves",
+            self.pushed,
+            self.written
+        );
         Ok(())
     }
 
     fn level(&mut self, level: usize) -> &mut Level {
+        debug_assert!(level > 0, "leaves are gathered as inner nodes");
         self.levels.entry(level).or_default()
     }
 

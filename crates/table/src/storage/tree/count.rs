@@ -95,6 +95,7 @@ impl Tree {
                 node = self.below(&node, level, child)?;
                 level -= 1;
             }
+            debug_assert!(leaves > 0, "a tree has no leaves");
             Ok(leaves)
         })
     }

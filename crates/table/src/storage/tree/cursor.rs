@@ -295,6 +295,7 @@ impl Cursor {
             Direction::Backward => (at + 1).saturating_sub(count)..at + 1,
         };
         debug_assert!(range.contains(&at), "record {at} is unpacked with {range:?}");
+        debug_assert!(range.len() <= 2 * MAX_UNPACKED, "{} records are unpacked at once", range.len());
         self.chunk = (self.chunk * 2).min(MAX_UNPACKED);
         let wanted = self.part.as_ref().filter(|_| self.is_partial).map(|part| &part.columns[..]);
         self.unpacked.fill(Packed(&self.leaf[..]), range, wanted).map_err(|Changed| self.damaged())
@@ -358,6 +359,7 @@ impl Cursor {
 
     #[inline]
     fn go_to(&mut self, at: usize) -> Result<()> {
+        debug_assert!(!self.is_packed, "record {at} of a packed leaf is read in place");
         let node = Node(&self.leaf[..]);
         self.value =
             node.key(at, &mut self.key).and_then(|()| node.record(at)).map_err(|Changed| self.damaged())?.1;

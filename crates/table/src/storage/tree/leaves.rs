@@ -46,6 +46,7 @@ impl Leaves {
     /// Creates a leaf maker for pages with this payload, of which an ordinary leaf fills `most`.
     /// With a layout, leaves are packed where that saves enough.
     pub fn new(payload: usize, most: usize, layout: Option<Layout>) -> Leaves {
+        debug_assert!(most <= payload, "{most} bytes of {payload} are filled");
         let packer = layout.map(|layout| Packer::new(layout, payload));
         Leaves { level: Level::default(), payload, most, packer, plain: 0, made: Vec::new() }
     }

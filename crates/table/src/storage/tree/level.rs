@@ -34,6 +34,7 @@ impl Records {
     pub fn get(&self, at: usize) -> Option<(&[u8], &[u8])> {
         let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).map(|ends| ends.1))?;
         let &(key, value) = self.ends.get(at)?;
+        debug_assert!(start <= key && key <= value, "record {at} is at {start}, {key} and {value}");
         Some((self.bytes.get(start..key)?, self.bytes.get(key..value)?))
     }
 
@@ -104,11 +105,21 @@ impl Level {
         let prefix_len =
             |upper: &[u8]| Bounds { lower: self.lower.as_deref(), upper: Some(upper) }.prefix_len();
         let short = separator(last, next);
-        if prefix_len(&short) < prefix_len(last) { last.to_vec() } else { short }
+        let end = if prefix_len(&short) < prefix_len(last) { last.to_vec() } else { short };
+        debug_assert!(
+            &end[..] >= last && (next.is_empty() || &end[..] < next),
+            "a node ends at {end:?}, not between {last:?} and {next:?}"
+        );
+        end
     }
 
     /// Begins the next node, with lower fence `lower`.
     pub fn clear(&mut self, lower: Vec<u8>) {
+        debug_assert!(
+            self.lower.as_ref().is_none_or(|before| *before < lower),
+            "a node begins at {lower:?}, and the one before it at {:?}",
+            self.lower
+        );
         self.lower = Some(lower);
         self.records.clear();
     }

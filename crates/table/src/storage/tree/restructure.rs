@@ -412,6 +412,7 @@ impl Tree {
         }
         let child = self.sound(root, Node(root).child(0))?;
         let below = self.below(root, level, child)?;
+        ensure!(child != self.root, "the root {child} would be freed as its own child");
         let copy = Copy::of(self, &below)?;
         let mut change = Change::default();
         let kept = change.hold(root.upgrade_exclusive()?);

@@ -33,6 +33,11 @@ impl Records {
         if count > 0 {
             unpacked.fill(Packed(&copy.bytes[..]), 0..count, None)?;
         }
+        debug_assert!(
+            unpacked.range().len() == count,
+            "{:?} of {count} records are unpacked",
+            unpacked.range()
+        );
         Ok(Records { unpacked, count })
     }
 

@@ -92,6 +92,14 @@ const OPERATIONS: [(&str, Operation); 15] = [
 
 // Every kind that a rule can name, which is all but the last.
 const _: () = assert!(OPERATIONS.len() == Operation::StartThread as usize);
+// Each of them once, in the order of the kinds.
+const _: () = {
+    let mut index = 0;
+    while index < OPERATIONS.len() {
+        assert!(OPERATIONS[index].1 as usize == index);
+        index += 1;
+    }
+};
 
 /// Formats a rule as `<index> <fault> <once|always>`. The index is written as `17` or `write:3`, a
 /// misdirection as `misdirected:-512`.
@@ -182,6 +190,7 @@ impl<'a> Words<'a> {
             bytes.push(decoded);
             rest = tail;
         }
+        debug_assert!(bytes.len() <= word.len(), "{word} stands for {} bytes", bytes.len());
         Ok(PathBuf::from(OsString::from_vec(bytes)))
     }
 
@@ -191,6 +200,11 @@ impl<'a> Words<'a> {
             return Ok(Arc::default());
         }
         let decoded: Option<Vec<u8>> = word.as_bytes().chunks(2).map(hex).collect();
+        debug_assert!(
+            decoded.as_ref().is_none_or(|bytes| 2 * bytes.len() == word.len()),
+            "{} digits are not two for each byte",
+            word.len()
+        );
         decoded.map(Arc::from).ok_or_else(|| self.unexpected("bytes in hex"))
     }
 
