@@ -22,8 +22,7 @@ use crate::{Error, Result};
 
 /// The size of an index's header in bytes, and the offset of its first slot.
 pub(super) const INDEX_HEADER_BYTES: usize = 112;
-const _: () =
-    assert!(INDEX_HEADER_BYTES == 8 * size_of::<u32>() + 10 * size_of::<u64>(), "the sum of its fields");
+const _: () = assert!(INDEX_HEADER_BYTES == 8 * 4 + 10 * 8, "eight words of 4 bytes and ten of 8");
 
 pub(super) const MAGIC: u32 = 0x9a11_318f;
 const LOG_MAGIC: u32 = 0x49b3_9c95;

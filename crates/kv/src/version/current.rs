@@ -22,7 +22,8 @@ use crate::{Error, Result};
 /// More than the length of the longest content.
 const BYTES_MAX: u64 = 96;
 
-const _: () = assert!("MANIFEST-".len() as u64 + 20 + 2 * (1 + 16) + 1 <= BYTES_MAX, "name, id, checksum");
+const _: () =
+    assert!("MANIFEST-".len() as u64 + 20 + 2 * (1 + 16) < BYTES_MAX, "name, id, checksum, line end");
 
 /// Reads the number of the valid manifest and, if present, the id of its store.
 ///

@@ -170,10 +170,11 @@ impl ExecutionPlan for HiddenSort {
         vec![self.order.clone().map(OrderingRequirements::from)]
     }
 
-    /// If the operator claimed to maintain the order without requiring one, the rule would replace
-    /// its sort by one that an operator above needs.
+    /// The rule would move a sort that an operator above needs below one that claims to maintain the
+    /// order, and skip other rows. A required order prevents that only where it is not trivial: of
+    /// a union of constants the rule takes every order for compatible with every other.
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![self.order.is_some()]
+        vec![false]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
@@ -248,8 +249,9 @@ impl ExecutionPlan for RequireOrderAndLimit {
         vec![Some(OrderingRequirements::from(self.order.clone()))]
     }
 
+    /// As in [`HiddenSort`].
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        vec![false]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {

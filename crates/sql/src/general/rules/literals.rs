@@ -72,7 +72,8 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
         return in_plan(selected(values, schema, outer.is_empty())?, outer);
     }
     if let LogicalPlan::Values(Values { values, schema }) = plan {
-        let is_computed = values.iter().flatten().any(|expr| is_computed_numeric(expr, &schema));
+        let is_computed =
+            values.iter().flatten().any(|expr| is_computed_numeric(expr, &schema) || has_case(expr));
         let item = |expr: Expr| match is_computed {
             true => quotients::exactly_expr(narrow_in(uncast(expr))?, &schema),
             false => narrow_in(expr),
@@ -117,12 +118,18 @@ fn is_computed_numeric(expr: &Expr, schema: &DFSchema) -> bool {
     expr.holds(is_arithmetic).unwrap_or(true) && expr.get_type(schema).is_ok_and(|kind| kind.is_decimal())
 }
 
+/// Whether an expression has a CASE. DataFusion takes the type of its first result for that of a
+/// VALUES item.
+fn has_case(expr: &Expr) -> bool {
+    expr.holds(|expr| Ok(matches!(expr, Expr::Case(_)))).unwrap_or(true)
+}
+
 /// Removes the cast of a VALUES item to the type of its column, which DataFusion derives from its
-/// own rules on scales. Casts of the statement itself are wrapped in a call of
+/// own rules on scales and on CASE. Casts of the statement itself are wrapped in a call of
 /// [`zone_marks::PLAIN`].
 fn uncast(expr: Expr) -> Expr {
     match expr {
-        Expr::Cast(Cast { expr, field }) if field.data_type().is_decimal() => *expr,
+        Expr::Cast(Cast { expr, field }) if field.data_type().is_decimal() || has_case(&expr) => *expr,
         other => other,
     }
 }

@@ -192,15 +192,15 @@ fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Casts the results of a CASE that are exact numbers of several types to the type that holds all
-/// of them. Until type coercion, DataFusion takes the type of the first result for the CASE, and
-/// sums and quotients on it would be planned with that type. The results already have their final
-/// scales, in particular quotients have those of this module.
+/// Casts the results of a CASE that are numbers or times of several types to the type that holds
+/// all of them. Until type coercion, DataFusion takes the type of the first result for the CASE, and
+/// sums, quotients and columns of VALUES on it would be planned with that type. The results already
+/// have their final scales, in particular quotients have those of this module.
 fn of_one_type(expr: Expr, schema: &DFSchema) -> Expr {
     let kind = if matches!(expr, Expr::Case(_)) { type_of(&expr, schema) } else { None };
-    let Some(kind @ (DataType::Decimal128(..) | DataType::Int32 | DataType::Int64)) = kind else {
-        return expr;
-    };
+    let is_known =
+        |kind: &DataType| kind.is_numeric() || matches!(kind, DataType::Date32 | DataType::Timestamp(..));
+    let Some(kind) = kind.filter(is_known) else { return expr };
     let Expr::Case(mut case) = expr else { return expr };
     let results = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(case.else_expr.as_mut());
     for result in results {
