@@ -215,11 +215,13 @@ fn unoptimized(template: &SessionState) -> datafusion::error::Result<SessionStat
         .with_physical_optimizer_rules(physical)
         .build();
     // The builder adds functions in no particular order. DataFusion's functions that ours replaced
-    // are still registered under their aliases, and would take their primary names back.
-    for (name, function) in template.scalar_functions() {
-        if name == function.name() {
-            state.register_udf(Arc::clone(function))?;
-        }
+    // are still registered under their aliases, and would take their primary names back. One that
+    // kept its primary name may have an alias that is ours, so functions with aliases come first.
+    let own = template.scalar_functions().iter().filter(|(name, function)| *name == function.name());
+    let mut own: Vec<_> = own.map(|(_, function)| function).collect();
+    own.sort_by_key(|function| (function.aliases().is_empty(), function.name().to_owned()));
+    for function in own {
+        state.register_udf(Arc::clone(function))?;
     }
     for (name, function) in template.aggregate_functions() {
         if name == function.name() {
@@ -293,5 +295,26 @@ impl Session {
 pub(super) fn release_view(session: &Session) {
     if let Some(engine) = engine_of(session) {
         engine.current.set(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::names_for_general_path;
+
+    /// Goal: without the optimizer, a name stands for the same function as with it.
+    /// Method: several states, because the order in which a builder adds functions is random.
+    #[test]
+    fn unoptimized_plans_call_the_same_functions() {
+        let mut template = SessionStateBuilder::new().with_default_features().build();
+        register(&mut template).unwrap();
+        for _ in 0..20 {
+            let state = unoptimized(&template).unwrap();
+            for name in names_for_general_path() {
+                let [own, other] = [&template, &state].map(|state| &state.scalar_functions()[name]);
+                assert_eq!(own, other, "{name}");
+            }
+        }
     }
 }

@@ -299,3 +299,46 @@ fn joined_texts_are_sorted() {
         assert_eq!(fails(&mut c, sql), "42P10", "{sql}");
     }
 }
+
+/// Goal: in groups, NaN is the greatest floating-point number, and infinite ones are found as well.
+/// Method: groups with NaN first, last and alone, with infinities alone and beside numbers, of both
+/// types, on both paths.
+#[test]
+fn extremes_of_floats_in_groups() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (g int, r real, d double precision)");
+    for (group, values) in [
+        (1, "'NaN', 1"),
+        (2, "1, 'NaN'"),
+        (3, "'NaN', 'NaN'"),
+        (4, "'-infinity', 'NaN'"),
+        (5, "'-infinity', '-infinity'"),
+        (6, "'infinity', null"),
+        (7, "null, null"),
+        (8, "1e10, -1.5"),
+    ] {
+        for value in values.split(", ") {
+            run(&mut c, &format!("insert into t values ({group}, {value}, {value})"));
+        }
+    }
+    let expected = [
+        "1|NaN|1|NaN|1",
+        "2|NaN|1|NaN|1",
+        "3|NaN|NaN|NaN|NaN",
+        "4|NaN|-Infinity|NaN|-Infinity",
+        "5|-Infinity|-Infinity|-Infinity|-Infinity",
+        "6|Infinity|Infinity|Infinity|Infinity",
+        "7|NULL|NULL|NULL|NULL",
+        "8|1e+10|-1.5|10000000000|-1.5",
+    ];
+    for setting in ["on", "off"] {
+        run(&mut c, &format!("set cairn.direct_path = {setting}"));
+        let sql = "select g, max(r), min(r), max(d), min(d) from t group by g order by g";
+        assert_eq!(ask(&mut c, sql), expected);
+        let joined = "select t.g, max(r), min(r), max(d), min(d) from t join (select distinct g from t) u on u.g = t.g \
+                      group by t.g order by 1";
+        assert_eq!(ask(&mut c, joined), expected);
+        let all = "select max(r), min(r), max(d), min(d) from t";
+        assert_eq!(ask(&mut c, all), ["NaN|-Infinity|NaN|-Infinity"]);
+    }
+}

@@ -383,3 +383,66 @@ fn updates_leave_other_columns() {
     assert_eq!(ask(&mut c, others), before);
     assert_eq!(ask(&mut c, "select sum(f) from t"), ["36"]);
 }
+
+/// Goal: a CASE whose results have several types has the type that holds all of them in VALUES too.
+/// Method: items that DataFusion types by the first result, alone, below a cast of the column, in an
+/// operator, and with times.
+#[test]
+fn case_has_one_type_in_values() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (n numeric(12,3), d double precision, at timestamp)");
+    run(&mut c, "set cairn.direct_path = off");
+    let case = "case when false then 1 else 1.5 end";
+    run(&mut c, &format!("insert into t (n) values ({case})"));
+    run(&mut c, &format!("insert into t (n) values (2::bigint), ({case}), (-({case})), ({case} + 1)"));
+    assert_eq!(ask(&mut c, "select n from t"), ["1.500", "2.000", "1.500", "-1.500", "2.500"]);
+    assert_eq!(ask(&mut c, &format!("select * from (values ({case}), (2)) v")), ["1.5", "2.0"]);
+    let double = "case when false then 1 else 1.5::float8 end";
+    assert_eq!(ask(&mut c, &format!("select * from (values ({double}), (2)) v")), ["1.5", "2"]);
+    let time = "case when false then date '2024-02-29' else timestamp '2024-02-29 12:34:56' end";
+    assert_eq!(ask(&mut c, &format!("values ({time})")), ["2024-02-29 12:34:56"]);
+}
+
+/// Goal: an OFFSET skips the first rows of its own order, whatever the order above it, and a sort by
+/// columns that are constant in the parts of a UNION is kept.
+/// Method: unions of constants, of which DataFusion takes every order for every other; sorts by
+/// nothing but constants.
+#[test]
+fn unions_of_constants_are_sorted() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, v text)");
+    run(&mut c, "insert into t values (1, 'c'), (2, 'b'), (3, 'a')");
+    let constants = "select date '2024-12-30' as d, '' as v union all select null, 'ab' from t";
+    let skipped = format!("select * from ({constants} order by 2 nulls first, 1 desc offset 1) q");
+    assert_eq!(ask(&mut c, &skipped), ["NULL|ab"; 3]);
+    assert_eq!(ask(&mut c, &format!("{skipped} order by 2 desc nulls last, 1 desc")), ["NULL|ab"; 3]);
+    let mixed = "select 1 as a, null::timestamp as b, 'x' as v \
+                 union all select distinct 1, timestamp '2024-03-31 01:30:00', v from t order by 2 desc, 3, 1";
+    let sorted =
+        ["1|NULL|x", "1|2024-03-31 01:30:00|a", "1|2024-03-31 01:30:00|b", "1|2024-03-31 01:30:00|c"];
+    assert_eq!(ask(&mut c, mixed), sorted);
+    assert_eq!(ask(&mut c, &format!("{mixed} offset 2")), sorted[2..]);
+    assert_eq!(ask(&mut c, &format!("{mixed} limit 2 offset 1")), sorted[1..3]);
+    let none = "select distinct true as a, null::date as b, 1::bigint as c from t order by 2, 3 desc, 1";
+    assert_eq!(ask(&mut c, &format!("select * from ({none}) q order by 3, 1")), ["t|NULL|1"]);
+    let except = "(select 1::bigint as a, 1::real as b from t order by 2, 1) \
+                  except (select id, 1::real from t order by 1 desc, 2) order by 2 desc, 1";
+    assert_eq!(ask(&mut c, except), Vec::<String>::new());
+}
+
+/// Goal: functions that DataFusion has, and the table of functions has not, do not exist.
+/// Method: scalars, an aggregate, a function of tables.
+#[test]
+fn only_functions_of_the_table_exist() {
+    let mut c = database().connect();
+    for call in [
+        "arrow_typeof(1)",
+        "nanvl(1, 2)",
+        "named_struct('a', 1)",
+        "approx_distinct(1)",
+        "to_unixtime('2024-01-01')",
+    ] {
+        assert_eq!(fails(&mut c, &format!("select {call}")), "42883", "{call}");
+    }
+    assert_eq!(fails(&mut c, "select * from range(1, 3)"), "42883");
+}

@@ -177,6 +177,11 @@ fn named(name: &str) -> &'static [&'static Function] {
     by_name.get(name).map_or(&[], Vec::as_slice)
 }
 
+/// Whether the table has a function of this name.
+pub(crate) fn has(name: &str) -> bool {
+    !named(name).is_empty()
+}
+
 /// Returns the names of a function's arguments; `None` if calls may not use names.
 pub(crate) fn argument_names(name: &str) -> Option<&'static [&'static str]> {
     let names = named(name).iter().map(|function| function.argument_names);

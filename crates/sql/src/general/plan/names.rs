@@ -25,6 +25,7 @@ use super::enclosing::Enclosing;
 use crate::batch::kind_of;
 use crate::direct::table_of;
 use crate::error::Error;
+use crate::expr::functions;
 use crate::general::errors::external;
 use crate::general::functions::sequences::Counting;
 use crate::general::functions::series;
@@ -218,6 +219,15 @@ impl<'a> Names<'a> {
     }
 }
 
+/// DataFusion's functions that rewritten statements call by other names than PostgreSQL's.
+const INTERNAL: [&str; 5] = ["array_element", "array_remove_all", "array_replace_all", "array_sort", "uuid"];
+
+/// Whether a statement may call a function: one of the table of functions, or one that rewritten
+/// statements call. DataFusion has others, whose results nobody has compared with PostgreSQL's.
+fn may_call(name: &str) -> bool {
+    functions::has(name) || INTERNAL.contains(&name) || name.starts_with("cairn_")
+}
+
 impl ContextProvider for Names<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
         self.table_source(&TableName {
@@ -227,7 +237,7 @@ impl ContextProvider for Names<'_> {
     }
 
     fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {
-        let Some(function) = self.state.table_functions().get(name) else {
+        let Some(function) = self.state.table_functions().get(name).filter(|_| name == series::NAME) else {
             return Err(external(Error::new(
                 crate::sqlstate::UNDEFINED_FUNCTION,
                 format!("function {name} does not exist"),
@@ -268,19 +278,19 @@ impl ContextProvider for Names<'_> {
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         system_function(name, &self.world)
             .or_else(|| self.counting.function(name, &self.world))
-            .or_else(|| self.state.scalar_functions().get(name).cloned())
+            .or_else(|| self.state.scalar_functions().get(name).filter(|_| may_call(name)).cloned())
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
-        self.state.higher_order_functions().get(name).cloned()
+        self.state.higher_order_functions().get(name).filter(|_| may_call(name)).cloned()
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        self.state.aggregate_functions().get(name).cloned()
+        self.state.aggregate_functions().get(name).filter(|_| may_call(name)).cloned()
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
-        self.state.window_functions().get(name).cloned()
+        self.state.window_functions().get(name).filter(|_| may_call(name)).cloned()
     }
 
     fn get_variable_type(&self, _: &[String]) -> Option<DataType> {
@@ -292,18 +302,18 @@ impl ContextProvider for Names<'_> {
     }
 
     fn udf_names(&self) -> Vec<String> {
-        self.state.scalar_functions().keys().cloned().collect()
+        self.state.scalar_functions().keys().filter(|name| may_call(name)).cloned().collect()
     }
 
     fn higher_order_function_names(&self) -> Vec<String> {
-        self.state.higher_order_functions().keys().cloned().collect()
+        self.state.higher_order_functions().keys().filter(|name| may_call(name)).cloned().collect()
     }
 
     fn udaf_names(&self) -> Vec<String> {
-        self.state.aggregate_functions().keys().cloned().collect()
+        self.state.aggregate_functions().keys().filter(|name| may_call(name)).cloned().collect()
     }
 
     fn udwf_names(&self) -> Vec<String> {
-        self.state.window_functions().keys().cloned().collect()
+        self.state.window_functions().keys().filter(|name| may_call(name)).cloned().collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Hides top-N sorts and OFFSET from the DataFusion rule that places sorts.
+//! Hides top-N sorts, OFFSET and sorts by constants from the DataFusion rule that places sorts.
 //!
 //! That rule pushes sorts down to where they cost least, and drops those whose input is sorted
 //! already. It pushes the row limit of a sort along, even past operators that drop or combine rows.
@@ -11,6 +11,10 @@
 //! The rule also moves sorts past OFFSET, which then skips other rows: in `SELECT * FROM (SELECT b
 //! FROM t ORDER BY a OFFSET 6) q ORDER BY b` those with the least `b`. Therefore an OFFSET is
 //! sealed as well, and requires the order of its input.
+//!
+//! A sort by nothing but constants reports no order, which ends the rule with an error. And where
+//! the rule adds a sort, it drops columns that are constant in each part of a UNION, even if the
+//! parts have different constants. Both sorts are sealed too.
 
 use std::fmt;
 
@@ -20,7 +24,9 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
-use datafusion::physical_expr::{Distribution, LexOrdering, OrderingRequirements, PhysicalExpr};
+use datafusion::physical_expr::{
+    AcrossPartitions, Distribution, LexOrdering, OrderingRequirements, PhysicalExpr,
+};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
@@ -57,6 +63,11 @@ impl PhysicalOptimizerRule for HideSorts {
                 return hidden_offset(limit).map(Transformed::yes);
             }
             let Some(sort) = plan.downcast_ref::<SortExec>() else { return Ok(Transformed::no(plan)) };
+            let is_opaque = sort.properties().output_ordering().is_none() || differs_between_parts(sort);
+            if is_opaque {
+                hides = true;
+                return Ok(Transformed::yes(Arc::new(HiddenSort { plan, order: None }) as Plan));
+            }
             let Some(first) = sort.fetch() else { return Ok(Transformed::no(plan)) };
             hides = true;
             let input = sort.input();
@@ -83,6 +94,15 @@ impl PhysicalOptimizerRule for HideSorts {
     }
 }
 
+/// Whether a sort has a column that is constant in each part of a UNION, with several values.
+fn differs_between_parts(sort: &SortExec) -> bool {
+    let properties = sort.input().equivalence_properties();
+    let differs = |expr: &Arc<dyn PhysicalExpr>| {
+        matches!(properties.is_expr_constant(expr), Some(AcrossPartitions::Heterogeneous))
+    };
+    sort.expr().iter().any(|by| differs(&by.expr))
+}
+
 /// Seals an OFFSET, below any projection. A projection may drop the columns by which the rows are
 /// sorted, and then has no order to require.
 fn hidden_offset(limit: &GlobalLimitExec) -> Result<Plan> {
@@ -91,11 +111,10 @@ fn hidden_offset(limit: &GlobalLimitExec) -> Result<Plan> {
         let below = GlobalLimitExec::new(Arc::clone(projection.input()), limit.skip(), limit.fetch());
         return with_children(Arc::clone(input), vec![hidden_offset(&below)?]);
     }
-    // A sort by columns that are constant within a partition reports no output order, so the order
-    // is taken from the sort itself.
-    let order = match input.downcast_ref::<SortExec>() {
-        Some(sort) => Some(sort.expr().clone()),
-        None => input.output_ordering().cloned(),
+    // A sealed sort stays where it is, so nothing is required of it.
+    let order = match input.is::<HiddenSort>() {
+        true => None,
+        false => input.output_ordering().cloned(),
     };
     let plan = Arc::new(GlobalLimitExec::new(Arc::clone(input), limit.skip(), limit.fetch()));
     Ok(Arc::new(HiddenSort { plan, order }))
