@@ -423,6 +423,10 @@ fn unions_of_constants_are_sorted() {
     assert_eq!(ask(&mut c, mixed), sorted);
     assert_eq!(ask(&mut c, &format!("{mixed} offset 2")), sorted[2..]);
     assert_eq!(ask(&mut c, &format!("{mixed} limit 2 offset 1")), sorted[1..3]);
+    let correlated = "select 1 as a, null::timestamp as b, 'x' as v \
+                      union all select distinct 1, timestamp '2024-03-31 01:30:00', \
+                      (select u.v from t u where u.id = t.id) from t order by 2 desc, 3, 1 offset 2";
+    assert_eq!(ask(&mut c, correlated), sorted[2..]);
     let none = "select distinct true as a, null::date as b, 1::bigint as c from t order by 2, 3 desc, 1";
     assert_eq!(ask(&mut c, &format!("select * from ({none}) q order by 3, 1")), ["t|NULL|1"]);
     let except = "(select 1::bigint as a, 1::real as b from t order by 2, 1) \
@@ -445,4 +449,19 @@ fn only_functions_of_the_table_exist() {
         assert_eq!(fails(&mut c, &format!("select {call}")), "42883", "{call}");
     }
     assert_eq!(fails(&mut c, "select * from range(1, 3)"), "42883");
+}
+
+/// Goal: a query that runs as it was written keeps the sort below its LIMIT.
+/// Method: subqueries whose order nothing above needs.
+#[test]
+fn limits_take_sorted_rows_without_the_optimizer() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, b int)");
+    run(&mut c, "insert into t values (1, 5), (2, null), (3, 9)");
+    run(&mut c, "set cairn.direct_path = off");
+    for optimizer in ["on", "off"] {
+        run(&mut c, &format!("set cairn.optimizer = {optimizer}"));
+        assert_eq!(ask(&mut c, "select (select id from t order by b desc limit 1) from t u"), ["2"; 3]);
+        assert_eq!(ask(&mut c, "select sum(id) from (select id from t order by b limit 2) q"), ["4"]);
+    }
 }

@@ -34,6 +34,7 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
     SendableRecordBatchStream, StatisticsArgs,
@@ -57,7 +58,7 @@ impl PhysicalOptimizerRule for HideSorts {
         let mut hides = false;
         let hidden = plan.walk_up(|plan| {
             if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>()
-                && limit.skip() > 0
+                && (limit.skip() > 0 || is_plain_sort(limit.input()))
             {
                 hides = true;
                 return hidden_offset(limit).map(Transformed::yes);
@@ -70,13 +71,11 @@ impl PhysicalOptimizerRule for HideSorts {
             }
             let Some(first) = sort.fetch() else { return Ok(Transformed::no(plan)) };
             hides = true;
-            let input = sort.input();
-            let is_sorted = input.equivalence_properties().ordering_satisfy(sort.expr().clone())?;
-            Ok(Transformed::yes(match is_sorted {
+            Ok(Transformed::yes(match is_sorted(sort)? {
                 true => Arc::new(RequireOrderAndLimit {
                     first,
                     order: sort.expr().clone(),
-                    input: Arc::clone(input),
+                    input: Arc::clone(sort.input()),
                 }) as Plan,
                 false => Arc::new(HiddenSort { plan, order: None }),
             }))
@@ -92,6 +91,24 @@ impl PhysicalOptimizerRule for HideSorts {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// Whether a plan is a sort without a limit, below any projections. The rule would drop that sort,
+/// because a limit does not require an order. The optimizer moves limits into sorts, so such plans
+/// come from statements that run as they were written.
+fn is_plain_sort(plan: &Plan) -> bool {
+    match plan.downcast_ref::<ProjectionExec>() {
+        Some(projection) => is_plain_sort(projection.input()),
+        None => plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none()),
+    }
+}
+
+/// Whether the input of a sort has its order already. Of a UNION that is not known: what its parts
+/// have in common does not hold of all its rows.
+fn is_sorted(sort: &SortExec) -> Result<bool> {
+    let input = sort.input();
+    let is_satisfied = input.equivalence_properties().ordering_satisfy(sort.expr().clone())?;
+    Ok(is_satisfied && !input.holds(|plan| Ok(plan.is::<UnionExec>()))?)
 }
 
 /// Whether a sort has a column that is constant in each part of a UNION, with several values.
@@ -111,12 +128,18 @@ fn hidden_offset(limit: &GlobalLimitExec) -> Result<Plan> {
         let below = GlobalLimitExec::new(Arc::clone(projection.input()), limit.skip(), limit.fetch());
         return with_children(Arc::clone(input), vec![hidden_offset(&below)?]);
     }
-    // A sealed sort stays where it is, so nothing is required of it.
-    let order = match input.is::<HiddenSort>() {
-        true => None,
-        false => input.output_ordering().cloned(),
+    let sealed = match input.downcast_ref::<SortExec>() {
+        Some(sort) if !is_sorted(sort)? => {
+            Arc::new(HiddenSort { plan: Arc::clone(input), order: None }) as Plan
+        }
+        _ => Arc::clone(input),
     };
-    let plan = Arc::new(GlobalLimitExec::new(Arc::clone(input), limit.skip(), limit.fetch()));
+    // A sealed sort stays where it is, so nothing is required of it.
+    let order = match sealed.is::<HiddenSort>() {
+        true => None,
+        false => sealed.output_ordering().cloned(),
+    };
+    let plan = Arc::new(GlobalLimitExec::new(sealed, limit.skip(), limit.fetch()));
     Ok(Arc::new(HiddenSort { plan, order }))
 }
 
