@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::ops::Bound::Unbounded;
 
+use cairn_table::row::Type;
 use cairn_table::schema::{ColumnDef, ColumnType, TableDef};
 use cairn_table::{Direction, Table};
 use cairn_vfs::sync::Arc;
 use sqlparser::ast::Expr;
 
 use super::constraints::check_may_refer;
-use crate::datum::DatumRef;
+use crate::datum::{Datum, DatumRef, zoned_text};
 use crate::direct::{Checks, default_of, unsupported};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Compiler, Env, Scope, assign, is_assignable};
@@ -34,6 +35,7 @@ impl Session {
         let mut def = table.def().clone();
         let Some(column) = def.columns.get_mut(at) else { return Ok(Arc::clone(table)) };
         let old = std::mem::replace(&mut column.kind, kind.clone());
+        let is_zoned = old.is_zoned;
         let name = column.name.clone();
         // The column's default, checks and foreign keys must be valid for its new type.
         default_of(column)?;
@@ -69,6 +71,10 @@ impl Session {
         while let Some(row) = scan.next()? {
             let old = DatumRef::from_value(row.get(at), table.def().columns.get(at).map_or(0, scale));
             let value = match &node {
+                // A text has the time zone as well, which the value does not know.
+                None if is_zoned && kind.kind == Type::Text && !old.is_null() => {
+                    assign(Datum::Text(zoned_text(old)).borrow(), &kind)?.into_datum()
+                }
                 None => assign(old, &kind)?.into_datum(),
                 Some(node) => {
                     let env = Env::new(Cells::Row(row), &[], context);

@@ -229,11 +229,7 @@ impl<'a> InsertRun<'a> {
     /// Inserts a row. `given` returns the values of the named columns.
     ///
     /// Errors: as [`InsertRun::values`].
-    pub fn given<'v>(
-        &mut self,
-        given: impl Fn(usize) -> DatumRef<'v>,
-        transaction: &mut Transaction,
-    ) -> Result<()>
+    pub fn given<'v>(&mut self, given: impl Fn(usize) -> Val<'v>, transaction: &mut Transaction) -> Result<()>
     where
         'a: 'v,
     {
@@ -253,7 +249,7 @@ impl<'a> InsertRun<'a> {
     where
         'a: 'v,
     {
-        let row = self.assigned(given)?;
+        let row = self.assigned(|place| Val::Ref(given(place)))?;
         let values = row.values();
         if !self.insert.checks.is_empty() {
             let env = Env::new(Cells::Values(&values), self.params, self.context);
@@ -263,7 +259,7 @@ impl<'a> InsertRun<'a> {
     }
 
     /// Returns a full row of given values and defaults.
-    fn assigned<'v>(&self, given: impl Fn(usize) -> DatumRef<'v>) -> Result<Assigned<'v>>
+    fn assigned<'v>(&self, given: impl Fn(usize) -> Val<'v>) -> Result<Assigned<'v>>
     where
         'a: 'v,
     {
@@ -273,7 +269,7 @@ impl<'a> InsertRun<'a> {
         let mut row = Assigned(Vec::with_capacity(def.columns.len()));
         for ((column, default), takes) in def.columns.iter().zip(&insert.defaults).zip(&insert.takes) {
             let value = match takes {
-                Some(place) => Val::Ref(given(*place)),
+                Some(place) => given(*place),
                 None => default.eval(&env)?,
             };
             row.push(value, column)?;

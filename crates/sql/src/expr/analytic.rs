@@ -5,7 +5,7 @@
 //! degrees. Errors: 22003 for numbers outside the domain, and for results that are too large or too
 //! small.
 
-use super::degrees;
+use super::{degrees, hyperbolic};
 use crate::error::{Error, Result};
 use crate::sqlstate::{
     INVALID_ARGUMENT_FOR_LOGARITHM, INVALID_ARGUMENT_FOR_POWER, NUMERIC_VALUE_OUT_OF_RANGE,
@@ -16,7 +16,7 @@ macro_rules! total {
     ($($name:ident),+) => { $(pub(super) fn $name(x: f64) -> Result<f64> { Ok(x.$name()) })+ };
 }
 
-total!(asinh, atan, cbrt, cosh, sinh, tanh);
+total!(atan, cbrt, cosh, sinh, tanh);
 
 pub(super) fn acos(x: f64) -> Result<f64> {
     unit(x).map(f64::acos)
@@ -27,7 +27,7 @@ pub(super) fn acosd(x: f64) -> Result<f64> {
 }
 
 pub(super) fn acosh(x: f64) -> Result<f64> {
-    if x < 1.0 { Err(undefined()) } else { Ok(x.acosh()) }
+    if x < 1.0 { Err(undefined()) } else { Ok(hyperbolic::acosh(x)) }
 }
 
 pub(super) fn asin(x: f64) -> Result<f64> {
@@ -38,12 +38,16 @@ pub(super) fn asind(x: f64) -> Result<f64> {
     unit(x).map(degrees::arc_sine)
 }
 
+pub(super) fn asinh(x: f64) -> Result<f64> {
+    Ok(hyperbolic::asinh(x))
+}
+
 pub(super) fn atand(x: f64) -> Result<f64> {
     Ok(degrees::arc_tangent(x))
 }
 
 pub(super) fn atanh(x: f64) -> Result<f64> {
-    unit(x).map(f64::atanh)
+    unit(x).map(hyperbolic::atanh)
 }
 
 pub(super) fn cos(x: f64) -> Result<f64> {

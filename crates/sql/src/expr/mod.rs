@@ -13,6 +13,7 @@ mod degrees;
 mod eval;
 mod external;
 pub(crate) mod functions;
+mod hyperbolic;
 mod letter_case;
 mod like;
 mod literal;

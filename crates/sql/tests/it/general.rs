@@ -465,3 +465,92 @@ fn limits_take_sorted_rows_without_the_optimizer() {
         assert_eq!(ask(&mut c, "select sum(id) from (select id from t order by b limit 2) q"), ["4"]);
     }
 }
+
+/// Goal: `lag` and `lead` have the type that holds value and default; neither is rounded.
+/// Method: a default with more digits than the value, and of a wider type.
+#[test]
+fn defaults_of_lag_are_not_rounded() {
+    let mut c = database().connect();
+    let sql = "select lag(g, 1, -1.5) over (order by g), lead(g, 1, 2.5) over (order by g), \
+               lag(1.25, 1, 2) over (order by g), lag(g, 1, 0.5::float8) over (order by g) \
+               from generate_series(1, 2) as s(g) order by g";
+    let found = ask(&mut c, sql);
+    assert_eq!(found, ["-1.5|2.0|2.00|0.5", "1.0|2.5|1.25|1"]);
+}
+
+/// Goal: sums beside a DISTINCT aggregate keep the type that the statement was coerced to.
+/// Method: functions that compare their arguments, which fail for numerics of other types.
+#[test]
+fn sums_beside_distinct_aggregates_keep_their_types() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (e numeric(12,3), i int)");
+    run(&mut c, "insert into t values (1.5, 3), (2.25, 4), (1, 3)");
+    assert_eq!(ask(&mut c, "select least(sum(e), 2.5), count(distinct i) from t"), ["2.500|2"]);
+    assert_eq!(
+        ask(&mut c, "select greatest(5.5, sum(e)), max(distinct i) from t group by i order by 2"),
+        ["5.500|3", "5.500|4"]
+    );
+    assert_eq!(
+        ask(&mut c, "select case when sum(e) > 2 then sum(e) else 1.25 end, count(distinct i) from t"),
+        ["4.750|2"]
+    );
+}
+
+/// Goal: items of VALUES are planned as other expressions are.
+/// Method: intervals of equal length in every comparison that has a rule of its own.
+#[test]
+fn intervals_are_compared_in_values() {
+    let mut c = database().connect();
+    run(&mut c, "set cairn.direct_path = off");
+    let day = "'1 day'::interval";
+    let items = format!(
+        "{day} = '24:00:00'::interval, case {day} when '24:00:00'::interval then 1 else 2 end, \
+         {day} in ('24:00:00'::interval), {day} between '23:00' and '24:00:00'::interval"
+    );
+    assert_eq!(ask(&mut c, &format!("values ({items}), ({items})")), ["t|1|t|t"; 2]);
+    assert_eq!(ask(&mut c, &format!("select {items}")), ["t|1|t|t"]);
+}
+
+/// Goal: a timestamp with time zone keeps its zone in a column of texts.
+/// Method: INSERT from a query and from VALUES, UPDATE with FROM, ALTER of a column's type, on both
+/// paths.
+#[test]
+fn texts_of_zoned_timestamps_have_the_zone() {
+    let mut c = database().connect();
+    let moment = "'1999-12-31 23:59:59+00'::timestamptz";
+    for setting in ["on", "off"] {
+        run(&mut c, &format!("set cairn.direct_path = {setting}"));
+        run(&mut c, "create table t (id int primary key, v text, at timestamptz)");
+        run(&mut c, &format!("insert into t select 1, max({moment}), {moment} from generate_series(1, 2)"));
+        run(&mut c, &format!("insert into t values (2, {moment}, {moment})"));
+        run(&mut c, "insert into t values (3, null, null)");
+        run(&mut c, "update t set v = s.at from (select at from t where id = 1) s where t.id = 3");
+        run(&mut c, "alter table t alter column at type text");
+        let text = "1999-12-31 23:59:59+00";
+        let expected = [format!("1|{text}|{text}"), format!("2|{text}|{text}"), format!("3|{text}|NULL")];
+        assert_eq!(ask(&mut c, "select * from t order by id"), expected);
+        run(&mut c, "drop table t");
+    }
+}
+
+/// Goal: an untyped literal among the results of a CASE has the type of the others.
+/// Method: texts and dates, as the first and the last result, in both forms of CASE, below LIKE.
+#[test]
+fn literals_in_case_have_the_type_of_the_others() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, b boolean)");
+    run(&mut c, "insert into t values (1, true)");
+    run(&mut c, "set cairn.direct_path = off");
+    for case in [
+        "case 'a'::text when 'a'::text then 'a' else 'b'::text end",
+        "case when b then 'a' else 'b'::text end",
+    ] {
+        let like = format!(
+            "select count(*) from (select {case} as v from t) q where ((q.v like 'a%'), true) in (select true, b from t)"
+        );
+        assert_eq!(ask(&mut c, &like), ["1"], "{case}");
+    }
+    let dates = "select case id when 1 then '2024-02-29' else date '2024-01-01' end, \
+                 case when b then '2024-02-29' else date '2024-01-01' end from t";
+    assert_eq!(ask(&mut c, dates), ["2024-02-29|2024-02-29"]);
+}

@@ -358,3 +358,22 @@ fn expressions_may_be_null_where_columns_are_not() {
         assert_eq!(ask(&mut c, sql), expected, "{sql}");
     }
 }
+
+/// Goal: conditions of a join beside a LATERAL subquery do not take NULLs for equal.
+/// Method: a LATERAL subquery that refers to the outermost query only, in each form of the
+/// condition; two NULLs on either side.
+#[test]
+fn nulls_do_not_match_beside_lateral() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, v int)");
+    run(&mut c, "insert into t values (1, null), (3, null), (5, 3), (11, 2)");
+    run(&mut c, "create table o (id int primary key)");
+    run(&mut c, "insert into o values (1), (2)");
+    for join in ["on b.v = a.v", "using (v)", "on true where a.v = b.v"] {
+        let from = format!("from t a join lateral (select v from t c where o.id <= 1) b {join}");
+        let sql = format!("select o.id, (select count(*) {from}) from o order by 1");
+        assert_eq!(ask(&mut c, &sql), ["1|2", "2|0"], "{join}");
+        let sql = format!("select id from o where 1 not in (select a.v {from}) order by 1");
+        assert_eq!(ask(&mut c, &sql), ["1", "2"], "{join}");
+    }
+}

@@ -43,6 +43,10 @@ pub(super) static ROWS: &[Function] = &[
     ),
     of_pairs("covar_pop", "Covariance of a population."),
     of_pairs("covar_samp", "Covariance of a sample."),
+    aggregate("grouping", &[Any], Integer)
+        .variadic()
+        .grammar()
+        .doc("Which of the arguments the grouping set of the row leaves out, as bits.", &[]),
     extreme("max", &[SmallInt], SmallInt),
     extreme("max", &[Integer], Integer)
         .doc("Largest value.", &[("(select max(x) from (values (1), (3), (NULL)) t(x))", "3")]),

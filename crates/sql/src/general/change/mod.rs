@@ -21,7 +21,7 @@ use sqlparser::ast::{Statement as Tree, With};
 
 use self::rows::Rows;
 use crate::column::Column;
-use crate::datum::{Datum, DatumRef};
+use crate::datum::{Datum, DatumRef, zoned_text};
 use crate::direct::{Assigned, Checks, Insert, InsertRun, Returning};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, Val};
@@ -43,9 +43,31 @@ pub(crate) struct Change {
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one for each statement")]
 enum Kind {
-    Insert(Insert),
-    Update { rows: Rows, columns: Vec<usize>, checks: Checks, returning: Option<Returning> },
-    Delete { rows: Rows, returning: Option<Returning> },
+    /// `zoned`: see [`assigned`].
+    Insert {
+        insert: Insert,
+        zoned: Vec<bool>,
+    },
+    Update {
+        rows: Rows,
+        columns: Vec<usize>,
+        zoned: Vec<bool>,
+        checks: Checks,
+        returning: Option<Returning>,
+    },
+    Delete {
+        rows: Rows,
+        returning: Option<Returning>,
+    },
+}
+
+/// Returns a value to assign. `is_zoned_text`: whether it is a timestamp with a time zone for a
+/// column of texts.
+fn assigned<'v>(value: DatumRef<'v>, is_zoned_text: Option<&bool>) -> Val<'v> {
+    match value {
+        DatumRef::Timestamp(_) if is_zoned_text == Some(&true) => Val::Own(Datum::Text(zoned_text(value))),
+        other => Val::Ref(other),
+    }
 }
 
 impl Change {
@@ -72,7 +94,7 @@ impl Change {
 
     pub fn verb(&self) -> &'static str {
         match self.kind {
-            Kind::Insert(_) => "INSERT",
+            Kind::Insert { .. } => "INSERT",
             Kind::Update { .. } => "UPDATE",
             Kind::Delete { .. } => "DELETE",
         }
@@ -80,14 +102,14 @@ impl Change {
 
     pub fn tag(&self) -> &'static str {
         match self.kind {
-            Kind::Insert(_) => "INSERT 0",
+            Kind::Insert { .. } => "INSERT 0",
             _ => self.verb(),
         }
     }
 
     pub fn returns(&self) -> bool {
         match &self.kind {
-            Kind::Insert(insert) => insert.returning.is_some(),
+            Kind::Insert { insert, .. } => insert.returning.is_some(),
             Kind::Update { returning, .. } | Kind::Delete { returning, .. } => returning.is_some(),
         }
     }
@@ -112,7 +134,7 @@ impl Change {
     /// it.
     fn attempt(&self, session: &mut Session, params: &[Datum]) -> Result<Option<Changed>> {
         match &self.kind {
-            Kind::Insert(insert) => {
+            Kind::Insert { insert, zoned } => {
                 // The query must not see the rows that it inserts.
                 let mut batches = match self.query.reads(insert.table.id()) {
                     true => self.query.run_materialized(session, params)?,
@@ -123,12 +145,13 @@ impl Change {
                 while let Some(batch) = batches.next()? {
                     let reader = batches.reader(&batch)?;
                     for row in 0..reader.rows() {
-                        run.given(|at| reader.get(row, at), transaction)?;
+                        let given = |at: usize| assigned(reader.get(row, at), zoned.get(at));
+                        run.given(given, transaction)?;
                     }
                 }
                 Ok(Some((run.count, run.results)))
             }
-            Kind::Update { rows, columns, checks, returning } => {
+            Kind::Update { rows, columns, zoned, checks, returning } => {
                 let batches = self.query.run_materialized(session, params)?;
                 let mut results = Vec::new();
                 let count = rows.each(session, batches, |transaction, context, row| {
@@ -137,13 +160,13 @@ impl Change {
                     for (at, column) in table.def().columns.iter().enumerate() {
                         let value = match columns.iter().position(|&other| other == at) {
                             // Column 0 of the query is the row's key; the new values follow.
-                            Some(place) => row.given.get(row.at, place + 1),
+                            Some(place) => assigned(row.given.get(row.at, place + 1), zoned.get(place)),
                             None => {
                                 let scale = column.kind.decimal.map_or(0, |(_, scale)| scale);
-                                DatumRef::from_value(row.now.get(at), scale)
+                                Val::Ref(DatumRef::from_value(row.now.get(at), scale))
                             }
                         };
-                        new.push(Val::Ref(value), column)?;
+                        new.push(value, column)?;
                     }
                     let values = new.values();
                     let env = Env::new(Cells::Values(&values), params, context);

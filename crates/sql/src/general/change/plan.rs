@@ -60,7 +60,8 @@ pub(super) fn insert(
     let mut plan = plan;
     plan.fed(given.len(), is_values)?;
     check_types(&plan.table, &plan.columns, &given, &open)?;
-    Ok((Change { query, kind: Kind::Insert(plan) }, params, columns))
+    let zoned = zoned_texts(&plan.table, &plan.columns, &given);
+    Ok((Change { query, kind: Kind::Insert { insert: plan, zoned } }, params, columns))
 }
 
 /// Replaces DEFAULT in VALUES by the default of its column.
@@ -106,6 +107,14 @@ fn check_types(table: &Table, columns: &[usize], given: &[Column], open: &[Open]
         }
     }
     Ok(())
+}
+
+/// Returns for each given value whether it is a timestamp with a time zone for a column of texts,
+/// which stores the zone as well. Values themselves do not know whether they have one.
+fn zoned_texts(table: &Table, columns: &[usize], given: &[Column]) -> Vec<bool> {
+    let is_text =
+        |at: usize| table.def().columns.get(at).is_some_and(|column| column.kind.kind == Type::Text);
+    columns.iter().zip(given).map(|(&at, given)| given.kind.is_zoned && is_text(at)).collect()
 }
 
 /// Builds a SELECT over the given tables, the first of which is the target.
@@ -232,11 +241,13 @@ pub(super) fn update(
     let tree = select(session, &table, items, from, update.selection.clone(), with)?;
     let types = &Open::parameters(&open, &table, &columns, types);
     let (query, params, given) = Query::plan_for(session, tree, types, Some(table.id()))?;
-    check_types(&table, &columns, given.get(1..).unwrap_or_default(), &open)?;
+    let given = given.get(1..).unwrap_or_default();
+    check_types(&table, &columns, given, &open)?;
+    let zoned = zoned_texts(&table, &columns, given);
     let (returning, results) = returning(session, update.returning.as_deref(), &table, &called, types)?;
     let checks = Checks::new(table.def())?;
     let rows = Rows { table, may_repeat: update.from.is_some() };
-    Ok((Change { query, kind: Kind::Update { rows, columns, checks, returning } }, params, results))
+    Ok((Change { query, kind: Kind::Update { rows, columns, zoned, checks, returning } }, params, results))
 }
 
 pub(super) fn delete(

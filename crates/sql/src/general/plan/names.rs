@@ -219,8 +219,18 @@ impl<'a> Names<'a> {
     }
 }
 
-/// DataFusion's functions that rewritten statements call by other names than PostgreSQL's.
-const INTERNAL: [&str; 5] = ["array_element", "array_remove_all", "array_replace_all", "array_sort", "uuid"];
+/// DataFusion's functions that rewritten statements call by other names than PostgreSQL's, those of
+/// its grammar, and those that return sets, which the table of functions does not list.
+const INTERNAL: [&str; 8] = [
+    "array_element",
+    "array_remove_all",
+    "array_replace_all",
+    "array_sort",
+    "generate_series",
+    "row",
+    "struct",
+    "uuid",
+];
 
 /// Whether a statement may call a function: one of the table of functions, or one that rewritten
 /// statements call. DataFusion has others, whose results nobody has compared with PostgreSQL's.

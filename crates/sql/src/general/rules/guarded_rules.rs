@@ -9,6 +9,7 @@
 //! - `eliminate_cross_join`, on a join of that kind among others: it gives all keys the same
 //!   treatment of NULL.
 //! - `eliminate_cross_join`, on many joins that all have keys: it takes seconds for nothing.
+//! - `single_distinct_aggregation_to_group_by`, where the plan's columns would change their types.
 //!
 //! `SELECT * FROM (SELECT count(*), 1 AS d FROM t) q WHERE d = 2` is an example of the first. Once
 //! `d` is replaced by `1`, the filter has no columns, and DataFusion treats it as a filter on
@@ -16,6 +17,7 @@
 
 use std::fmt;
 
+use arrow::datatypes::DataType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::NullEquality;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
@@ -34,6 +36,7 @@ pub(crate) fn guarded(rule: Rule) -> Rule {
         "push_down_filter" => push_filter,
         "extract_equijoin_predicate" => extract_keys,
         "eliminate_cross_join" => reorder_joins,
+        "single_distinct_aggregation_to_group_by" => separate_distinct,
         _ => return rule,
     };
     std::sync::Arc::new(GuardedRule { rule, rewrite })
@@ -74,6 +77,25 @@ fn push_filter(
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
     if must_skip(&plan) { Ok(Transformed::no(plan)) } else { rule.rewrite(plan, config) }
+}
+
+/// Wraps `single_distinct_aggregation_to_group_by`, which adds the sums of groups once more. The
+/// sum of a sum of numerics has more digits, so that the columns of the plan would change their
+/// types, and what was coerced to the old types could not be computed.
+fn separate_distinct(
+    rule: &Rule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Result<Transformed<LogicalPlan>> {
+    if !matches!(plan, LogicalPlan::Aggregate(_)) {
+        return Ok(Transformed::no(plan));
+    }
+    let changed = rule.rewrite(plan.clone(), config)?;
+    let types = |plan: &LogicalPlan| -> Vec<DataType> {
+        plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
+    };
+    let is_same = types(&changed.data) == types(&plan);
+    Ok(if is_same { changed } else { Transformed::no(plan) })
 }
 
 /// Whether a plan is a filter above an operator that the rule would break. The rule merges a chain

@@ -99,7 +99,7 @@ impl PhysicalOptimizerRule for HideSorts {
 fn is_plain_sort(plan: &Plan) -> bool {
     match plan.downcast_ref::<ProjectionExec>() {
         Some(projection) => is_plain_sort(projection.input()),
-        None => plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none()),
+        None => whole_sort(plan).is_some_and(|sort| sort.fetch().is_none()),
     }
 }
 
@@ -120,6 +120,16 @@ fn differs_between_parts(sort: &SortExec) -> bool {
     sort.expr().iter().any(|by| differs(&by.expr))
 }
 
+/// Returns the sort that a plan is, or that it does by merging sorted partitions.
+fn whole_sort(plan: &Plan) -> Option<SortExec> {
+    if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+        let part = merge.input().downcast_ref::<SortExec>()?;
+        let is_unlimited = merge.fetch().is_none() && part.fetch().is_none();
+        return is_unlimited.then(|| SortExec::new(merge.expr().clone(), Arc::clone(part.input())));
+    }
+    plan.downcast_ref::<SortExec>().cloned()
+}
+
 /// Seals an OFFSET, below any projection. A projection may drop the columns by which the rows are
 /// sorted, and then has no order to require.
 fn hidden_offset(limit: &GlobalLimitExec) -> Result<Plan> {
@@ -128,9 +138,9 @@ fn hidden_offset(limit: &GlobalLimitExec) -> Result<Plan> {
         let below = GlobalLimitExec::new(Arc::clone(projection.input()), limit.skip(), limit.fetch());
         return with_children(Arc::clone(input), vec![hidden_offset(&below)?]);
     }
-    let sealed = match input.downcast_ref::<SortExec>() {
-        Some(sort) if !is_sorted(sort)? => {
-            Arc::new(HiddenSort { plan: Arc::clone(input), order: None }) as Plan
+    let sealed = match whole_sort(input) {
+        Some(sort) if !is_sorted(&sort)? => {
+            Arc::new(HiddenSort { plan: Arc::new(sort), order: None }) as Plan
         }
         _ => Arc::clone(input),
     };

@@ -18,6 +18,7 @@ use datafusion::logical_expr::expr::{
     Between, BinaryExpr, Case, Cast, InList, ScalarFunction, Sort, WindowFunction,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union, Values, WindowFrame,
     WindowFrameBound, WindowFrameUnits, lit,
@@ -74,9 +75,12 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
     if let LogicalPlan::Values(Values { values, schema }) = plan {
         let is_computed =
             values.iter().flatten().any(|expr| is_computed_numeric(expr, &schema) || has_case(expr));
-        let item = |expr: Expr| match is_computed {
-            true => quotients::exactly_expr(narrow_in(uncast(expr))?, &schema),
-            false => narrow_in(expr),
+        let item = |expr: Expr| {
+            let expr = match is_computed {
+                true => quotients::exactly_expr(narrow_in(uncast(expr))?, &schema),
+                false => narrow_in(expr),
+            };
+            Ok(expr?.walk_up(|expr| intervals::in_expr(expr, &schema))?.data)
         };
         let rows = values.into_iter().map(|row| row.into_iter().map(item).collect::<Result<Vec<Expr>>>());
         return LogicalPlanBuilder::values(rows.collect::<Result<Vec<_>>>()?)?.build();
@@ -278,30 +282,34 @@ fn compared(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 
 /// Types the literals of a CASE.
 fn in_case(case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    Ok(match case {
-        Case { expr: Some(of), when_then_expr, else_expr } => {
-            let kind = type_beside(&of, Operator::Eq, schema);
-            let pair = |(when, then)| {
-                let when = match &kind {
-                    Some(kind) => typed(when, kind)?,
-                    None => when,
-                };
-                Ok((when, then))
-            };
-            let when_then_expr = when_then_expr.into_iter().map(pair).collect::<Result<Vec<_>>>()?;
-            Transformed::yes(Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }))
+    let Case { expr: of, mut when_then_expr, mut else_expr } = case;
+    if let Some(kind) = of.as_ref().and_then(|of| type_beside(of, Operator::Eq, schema)) {
+        let whens = when_then_expr.into_iter().map(|(when, then)| Ok((typed(when, &kind)?, then)));
+        when_then_expr = whens.collect::<Result<Vec<_>>>()?;
+    }
+    let results = when_then_expr.iter().map(|(_, then)| &**then).chain(else_expr.as_deref());
+    let kind = type_among(results.clone(), schema);
+    // DataFusion takes the type of the first result, so a literal must have that of the others.
+    let has_text = results.clone().any(|result| type_of(result, schema) == Some(DataType::Utf8View));
+    let result = |result: Box<Expr>| match &kind {
+        Some(kind) => typed(result, kind),
+        None if has_text && is_quoted(&result) => Ok(Box::new(as_text(*result))),
+        None => Ok(result),
+    };
+    let pairs = when_then_expr.into_iter().map(|(when, then)| Ok((when, result(then)?)));
+    let when_then_expr = pairs.collect::<Result<Vec<_>>>()?;
+    else_expr = else_expr.map(result).transpose()?;
+    Ok(Transformed::yes(Expr::Case(Case { expr: of, when_then_expr, else_expr })))
+}
+
+/// Gives an untyped literal the type of texts of tables and functions.
+fn as_text(literal: Expr) -> Expr {
+    match literal {
+        Expr::Literal(ScalarValue::Utf8(text), metadata) => {
+            Expr::Literal(ScalarValue::Utf8View(text), metadata)
         }
-        Case { expr: None, when_then_expr, else_expr } => {
-            let results = when_then_expr.iter().map(|(_, then)| &**then).chain(else_expr.as_deref());
-            let Some(kind) = type_among(results, schema) else {
-                return Ok(Transformed::no(Expr::Case(Case { expr: None, when_then_expr, else_expr })));
-            };
-            let pairs = when_then_expr.into_iter().map(|(when, then)| Ok((when, typed(then, &kind)?)));
-            let when_then_expr = pairs.collect::<Result<Vec<_>>>()?;
-            let else_expr = else_expr.map(|other| typed(other, &kind)).transpose()?;
-            Transformed::yes(Expr::Case(Case { expr: None, when_then_expr, else_expr }))
-        }
-    })
+        other => other,
+    }
 }
 
 fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Transformed<Expr>> {
@@ -384,6 +392,9 @@ fn check_cast(of: &Expr, to: &FieldRef, schema: &DFSchema) -> Result<()> {
 /// for all types.
 fn window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Transformed<Expr> {
     intervals::in_order(&mut function.params.order_by, schema);
+    if matches!(function.fun.name(), "lag" | "lead") {
+        with_type_of_default(&mut function.params.args, schema);
+    }
     let open = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::CurrentRow => true,
         WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by) => by.is_null(),
@@ -408,6 +419,28 @@ fn window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Transformed<E
             WindowFrame::new_bounds(WindowFrameUnits::Groups, bound(start), bound(end));
     }
     Transformed::yes(Expr::WindowFunction(function))
+}
+
+/// Gives the value and the default of `lag` and `lead` the type that holds both, if they are numbers.
+/// DataFusion converts the default to the type of the value, which may round it.
+fn with_type_of_default(args: &mut [Expr], schema: &DFSchema) {
+    let [value, _, default] = args else { return };
+    let (Some(of_value), Some(of_default)) = (type_of(value, schema), type_of(default, schema)) else {
+        return;
+    };
+    if of_value == of_default || !of_value.is_numeric() || !of_default.is_numeric() {
+        return;
+    }
+    let Some(kind) = get_coerce_type_for_case_expression(&[of_value], Some(&of_default)) else { return };
+    for arg in [value, default] {
+        *arg = match std::mem::take(arg) {
+            Expr::Literal(literal, metadata) => match literal.cast_to(&kind) {
+                Ok(literal) => Expr::Literal(literal, metadata),
+                Err(_) => Expr::Literal(literal, metadata),
+            },
+            other => Expr::Cast(Cast::new(Box::new(other), kind.clone())),
+        };
+    }
 }
 
 /// Whether an expression is an untyped literal.

@@ -244,6 +244,7 @@ impl Unnesting {
             JoinType::Left => (join.filter, None),
             _ => (None, join.filter),
         };
+        let nulls = nulls_of(&renames);
         let joined = Join::try_new(
             join.left,
             plan.into(),
@@ -251,7 +252,7 @@ impl Unnesting {
             on_filter,
             join.join_type,
             JoinConstraint::On,
-            NullEquality::NullEqualsNull,
+            nulls,
             false,
         )?;
         let joined = match above {
@@ -269,6 +270,12 @@ fn filtered(plan: LogicalPlan, predicate: Expr) -> Result<LogicalPlan> {
     Ok(LogicalPlan::Filter(Filter::try_new(predicate, plan.into())?))
 }
 
+/// Returns whether a join on outer values takes NULLs for equal. One without any does not: the
+/// optimizer may add keys from the statement's own conditions, whose NULLs are not equal.
+fn nulls_of(keys: &[(Expr, Expr)]) -> NullEquality {
+    if keys.is_empty() { NullEquality::NullEqualsNothing } else { NullEquality::NullEqualsNull }
+}
+
 /// Joins on equal values, with NULLs as equal.
 pub(super) fn joined(
     left: LogicalPlan,
@@ -277,16 +284,9 @@ pub(super) fn joined(
     kind: JoinType,
 ) -> Result<LogicalPlan> {
     let filter = keys.is_empty().then(|| lit(true));
-    let join = Join::try_new(
-        left.into(),
-        right.into(),
-        keys,
-        filter,
-        kind,
-        JoinConstraint::On,
-        NullEquality::NullEqualsNull,
-        false,
-    )?;
+    let nulls = nulls_of(&keys);
+    let join =
+        Join::try_new(left.into(), right.into(), keys, filter, kind, JoinConstraint::On, nulls, false)?;
     Ok(LogicalPlan::Join(join))
 }
 
