@@ -5,14 +5,15 @@
 //! |---|---|---|
 //! | without cleanup | default action | the same |
 //! | with unfinished files, see [`unfinished`] | cleans up and ends | the same |
-//! | import, export: [`Interrupt`] | keeps its results or rolls back; a second one ends it at once | the same |
-//! | lab runs, the server: [`on_end_request`] | end with their results; a second one ends them at once | the same |
-//! | the shell: [`StatementInterrupt`] | ends the statement, and a script with it | rolls back the statement and ends |
-//! | `trace record`: [`ChildSignals`] | left to the program, for which it waits | forwarded to the program |
+//! | import, export: [`Interrupt`] | keeps its results or rolls back | the same |
+//! | lab runs, the server: [`on_end_request`] | end with their results | the same |
+//! | the shell: [`StatementInterrupt`] | ends the statement, and its script | rolls back and ends |
+//! | `trace record`: [`ChildSignals`] | left to the program, for which it waits | forwarded to it |
 //!
-//! SIGHUP is ignored under `nohup`. A thread that waits for input is woken, see [`wait_for_input`].
-//! A command that does not end in time is terminated: the cleanup registered with [`unfinished`]
-//! runs, and stores are left as after a crash, which they survive.
+//! A second signal ends an import, an export, a lab run or the server at once. SIGHUP is ignored
+//! under `nohup`. A thread that waits for input is woken, see [`wait_for_input`]. A command that
+//! does not end in time is terminated: the cleanup registered with [`unfinished`] runs, and stores
+//! are left as after a crash, which they survive.
 
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::process::{self, Child, ExitStatus};
@@ -159,7 +160,7 @@ fn ending_signals() -> Vec<i32> {
     signals
 }
 
-/// Waits for input or its end. Errors: the command was asked to end.
+/// Waits for input, or for the end of the input. Errors: the command was asked to end.
 #[cfg(unix)]
 pub fn wait_for_input(input: &impl std::os::fd::AsFd) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, poll};

@@ -1,19 +1,27 @@
 //! One command over Cairn's storage engines and the lab that measures them.
 //!
 //! ```text
-//! args      what was typed
-//! hash/     the constant store: build, look up, list, check, change, convert
-//! kv/       the ordered key-value store: read, write, import, export, look after
-//! sql/      the relational database: shell, server, upkeep
-//! input/    records from CSV, TSV, JSON Lines, Parquet and length-prefixed binary
-//! sim/      the simulator: runs, sweeps, optimizing, validation, calibration, the page
-//! advise    which store for a workload
-//! trace/    traces of workloads: recording, import, statistics
-//! bench/    runs of the lab, and what can be made of stored ones
-//! manual    man pages and completions
-//! ui/       one local page over all of it;  web/  what it has in common with the simulator's
-//! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error;  place: what stands at a name
-//! damage    what commands say that check a whole store;  deleted: that remove keys;  target: where exports go;  recording: into traces
+//! args       the arguments, as typed
+//! hash/      the constant store: build, look up, list, check, change, convert
+//! kv/        the ordered key-value store: read, write, import, export, maintain
+//! sql/       the relational database: shell, server, maintenance
+//! input/     records from CSV, TSV, JSON Lines, Parquet and length-prefixed binary
+//! sim/       the simulator: runs, sweeps, optimizing, validation, calibration, the page
+//! advise     which store for a workload
+//! trace/     traces of workloads: recording, import, statistics
+//! bench/     runs of the lab, and outputs from stored runs
+//! manual     man pages and completions
+//! ui/        one local page over all of it
+//! web/       the part of the page's server that the simulator's page shares
+//! output     standard output, as text or JSON
+//! progress   progress bars on a terminal
+//! error      errors and their messages
+//! interrupt  Ctrl-C and other signals
+//! place      checks of the paths that a user gives
+//! target     the destinations of exports
+//! damage     reports of commands that verify a whole store
+//! deleted    reports of commands that delete keys
+//! recording  traces of a command's own operations
 //! ```
 //! Exit codes: 0 done, found or yes, 1 error (usage included), 2 not found or no, 130 ended by
 //! Ctrl-C, 143 by SIGTERM, 129 by a closed terminal. A reader that goes away, as `head` does, ends

@@ -29,7 +29,7 @@ pub struct InputProgress {
 }
 
 impl InputProgress {
-    /// Creates the bar for an input of `total_bytes`, if its length is known.
+    /// Creates a bar for an input of `total_bytes`, or a spinner if its length is unknown.
     pub fn new(total_bytes: Option<u64>) -> Self {
         InputProgress::counting(total_bytes, Arc::default())
     }

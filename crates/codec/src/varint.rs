@@ -20,8 +20,9 @@ const _: () = assert!(encoded_len(u64::MAX) == MAX_BYTES);
 
 /// Returns the number of bytes that [`encode`] uses for `value`.
 pub const fn encoded_len(value: u64) -> usize {
-    // A value of `bits` significant bits takes ceil(bits / 7) bytes; zero takes one. (x * 9 + 73) /
-    // 64 equals that quotient for every x in 0..=63 without a division by 7.
+    // A value of b significant bits takes ceil(b / 7) bytes; zero takes one. With x = b - 1, the
+    // index of the top bit, that equals (x * 9 + 73) / 64 for every x in 0..=63, without a division
+    // by 7.
     let top_bit = 63 - (value | 1).leading_zeros() as usize;
     (top_bit * 9 + 73) / 64
 }

@@ -354,8 +354,8 @@ unsafe fn optional_mask<'m>(mask: *const u64, rows: usize) -> Option<&'m [u64]> 
     (!mask.is_null()).then(|| unsafe { slice_of(mask, rows.div_ceil(64)) })
 }
 
-/// Computes the sum of rows `from..to`, or, unless `mask` is null, of the rows in it. Stores the
-/// low and the high half of 128 bits, in two's complement.
+/// Computes the sum of rows `from..to`, or, unless `mask` is null, of those with a set bit in it.
+/// Stores the low and the high half of 128 bits, in two's complement.
 ///
 /// # Safety
 /// `leaf` is live and open; `mask` is null or has a bit for each row; `out` has room for two
@@ -383,8 +383,8 @@ pub unsafe extern "C" fn cairn_leaf_sum(
     })
 }
 
-/// Gets the least and the greatest integer of rows `from..to`, or, unless `mask` is null, of the
-/// rows in it. Returns 1 if there are any, 0 if not, or an error.
+/// Gets the least and the greatest integer of rows `from..to`, or, unless `mask` is null, of those
+/// with a set bit in it. Returns 1 if there are any, 0 if not, or an error.
 ///
 /// # Safety
 /// As for `cairn_leaf_sum`.

@@ -131,8 +131,8 @@ pub struct Job<O> {
     /// True if no table outside the inputs is older and shares a key with them. Tombstones that no
     /// snapshot needs can then be dropped.
     pub bottommost: bool,
-    /// Keys at which a new output table must begin. They limit how much of the level below an
-    /// output table overlaps.
+    /// Keys at which a new output table must begin. They limit how many bytes of the level below
+    /// the output each table overlaps.
     pub cuts: Vec<O>,
     /// Keys that split the work into parts of similar size for parallel threads.
     pub boundaries: Vec<O>,

@@ -128,7 +128,7 @@ pub struct LeveledOptions {
     /// A table with at least this share of tombstones is compacted before its level is full.
     /// Default: 0.5.
     pub tombstone_ratio: f64,
-    /// A table is rewritten when its first entry has been expired for this long, in seconds.
+    /// A table is rewritten when one of its entries has been expired for this long, in seconds.
     /// Default: one hour.
     pub expired_secs: u64,
     /// Tables whose oldest entry is older than this, in seconds, are merged down to the last level.
@@ -179,7 +179,7 @@ pub struct UniversalOptions {
     pub space_amplification_percent: u64,
     /// Number of levels, including level 0. Merged runs are placed in the lower levels. Default: 7.
     pub levels: usize,
-    /// A table is rewritten when its first entry has been expired for this long, in seconds.
+    /// A table is rewritten when one of its entries has been expired for this long, in seconds.
     /// Default: one hour.
     pub expired_secs: u64,
     /// A job is split into at most this many parts that can run in parallel. Default: 4.

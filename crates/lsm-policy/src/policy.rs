@@ -19,13 +19,13 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Returns its name in options and reports, as [`Strategy::name`] does for every key type.
+    /// Returns the policy's name in options and reports: [`Strategy::name`], for any key type.
     pub fn name(&self) -> &'static str {
         self.chosen::<u32>().name()
     }
 
-    /// Returns true if many runs in level 0 mean that compactions are behind, as
-    /// [`Strategy::merges`] does for every key type.
+    /// Returns true if many runs in level 0 mean that compactions are behind: [`Strategy::merges`],
+    /// for any key type.
     pub fn merges(&self) -> bool {
         self.chosen::<u32>().merges()
     }

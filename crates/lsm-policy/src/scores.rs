@@ -9,8 +9,8 @@ pub struct LevelScore {
     pub runs: usize,
     /// Bytes in it.
     pub bytes: u64,
-    /// The most bytes that the strategy wants in the level; 0 when it should be empty, `u64::MAX`
-    /// without a limit.
+    /// Maximum number of bytes that the strategy wants in the level; 0 when it should be empty,
+    /// `u64::MAX` without a limit.
     pub target_bytes: u64,
     /// From 1 on the level needs a compaction.
     pub score: f64,

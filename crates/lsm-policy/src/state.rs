@@ -23,7 +23,8 @@ pub struct TableInfo<K> {
     pub oldest_secs: u64,
     /// Time when its newest entry was written.
     pub newest_secs: u64,
-    /// Time when its first entry expires, in seconds since the Unix epoch; `u64::MAX` for never.
+    /// Earliest time when one of its entries expires, in seconds since the Unix epoch; `u64::MAX`
+    /// for never.
     pub expires_secs: u64,
     /// A running job reads it.
     pub compacting: bool,

@@ -171,8 +171,8 @@ impl Header {
             // two gets it.
             let next = self.next_lsn.swap(0, AcqRel);
             if !is_written {
-                // Changes during the failed write came later than the unwritten ones, if those were
-                // logged.
+                // If the unwritten changes were logged, the first of them came before any change
+                // that was made during the failed write, and stays the first.
                 self.lower_first_lsn(next);
             } else if next != 0 {
                 self.first_lsn.store(next, Release);
@@ -222,9 +222,9 @@ impl Arena {
     /// in range.
     #[inline]
     pub(crate) fn header(&self, frame: Frame) -> &Header {
-        // SAFETY: frame numbers originate in one place, `PoolState::grow`, and are below the number of
-        // frames that the arena was created for. They are only passed through tables and policies
-        // of this crate, never from outside or from disk.
+        // SAFETY: frame numbers originate in one place, `PoolState::grow`, and are below the number
+        // of frames that the arena was created for. They are only passed through tables and
+        // policies of this crate, never from outside or from disk.
         unsafe { self.headers.at(frame as usize) }
     }
 

@@ -90,7 +90,7 @@ pub enum Error {
     /// An invariant of Cairn does not hold: not the caller's mistake.
     #[error(transparent)]
     Bug(#[from] Bug),
-    /// The system has too little memory or threads.
+    /// The system cannot provide the memory, or cannot start another thread.
     #[error("no memory for {what}: {cause}")]
     Memory {
         /// The purpose of the memory.

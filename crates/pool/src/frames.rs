@@ -37,9 +37,9 @@ impl PoolState {
         }
     }
 
-    /// Like [`PoolState::take_frame`], for reading ahead: takes only a frame that is available at once,
-    /// and not from pages that will be used sooner. Also returns `None` when the victim could not
-    /// be written.
+    /// Like [`PoolState::take_frame`], for reading ahead: takes only a frame that is available at
+    /// once, and not from pages that will be used sooner. Also returns `None` when the victim could
+    /// not be written.
     pub(crate) fn try_take_frame(&self, file: &FileState, incoming: PageId) -> Option<Frame> {
         let taken = {
             let mut state = lock(&self.replacer.state);

@@ -106,7 +106,7 @@ impl Copies {
         }
     }
 
-    /// Decodes the block of version 2, whose check matches.
+    /// Decodes the block of version 2, whose checksum matches.
     fn decode_2(file: &dyn File, content: &[u8], page_size: usize) -> Result<Copies> {
         let size = u32_at(content, 12);
         if size as usize != page_size {

@@ -200,7 +200,7 @@ mod models;
 mod tests {
     use super::*;
 
-    /// Goal: holds exclude each other correctly, and the version reflects exclusive holds only.
+    /// Goal: holders exclude each other correctly, and only exclusive holders change the version.
     #[test]
     fn holds() {
         let latch = Latch::default();

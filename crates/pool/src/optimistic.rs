@@ -25,8 +25,8 @@ use crate::write_ahead::Lsn;
 #[error("the page was changed while it was read")]
 pub struct Changed;
 
-/// A page that may change while it is read. Costs a few loads, and writes nothing that other
-/// threads read.
+/// A view of a page that may change while it is read. Creating one costs a few loads, and writes
+/// nothing that other threads read.
 ///
 /// Offsets count from the start of the payload. An out-of-range offset may have come from bytes
 /// that were being changed, so it returns [`Changed`] instead of panicking.

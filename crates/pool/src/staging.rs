@@ -29,7 +29,8 @@ impl Staging {
         debug_assert!(self.pages.last().is_none_or(|last| last.page < page.page), "pages are not ascending");
         debug_assert!(self.bytes.len().is_multiple_of(bytes.len()), "{} bytes are not a page", bytes.len());
         let place = self.bytes.get_mut(start..start + bytes.len());
-        // The frame is marked as being written, which only the write of this copy ends.
+        // The frame is already marked as being written, and only writing this copy clears the mark.
+        // So a copy must not be dropped.
         assert!(place.is_some(), "page {} does not fit after {} staged ones", page.page, self.pages.len());
         if let Some(place) = place {
             place.copy_from_slice(bytes);

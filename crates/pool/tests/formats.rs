@@ -55,7 +55,7 @@ fn current_version_is_read() {
 
 /// Goal: a double write of version 1, which no later build has ever read, is refused by a typed
 /// error that names the version. Method: the fixture as version 1 would have written it: with that
-/// version, without the fields that version 2 added, and with the check of these bytes.
+/// version, without the fields that version 2 added, and with a checksum to match.
 #[test]
 fn version_1_is_refused_by_name() {
     let mut bytes = fixture().map().unwrap().to_vec();

@@ -284,7 +284,7 @@ impl Scan {
     }
 }
 
-/// Why a column was not found.
+/// Why no column could be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// No column has that name, and it is not a valid column number.

@@ -17,8 +17,8 @@ pub struct Access {
     pub fs: Arc<dyn Fs>,
     /// The file of users and their verifiers; `None` admits every user.
     pub password_file: Option<PathBuf>,
-    /// Whether clients of the socket file need no password even then. The operating system controls
-    /// who can open it.
+    /// Whether clients of the socket file need no password even if there is a password file. The
+    /// operating system controls who can open it.
     pub is_socket_trusted: bool,
     /// TLS, if it is offered.
     pub tls: Option<Tls>,

@@ -53,7 +53,7 @@ pub enum Error {
     /// The database failed.
     #[error(transparent)]
     Sql(#[from] cairn_sql::Error),
-    /// The operating system provides no thread, no random numbers or no way to wait.
+    /// The operating system cannot start a thread, provide random numbers, or wait for sockets.
     #[error("{what}: {source}")]
     System {
         /// The operation that failed.
@@ -96,7 +96,7 @@ pub enum ProtocolError {
         /// The name of the message.
         message: &'static str,
     },
-    /// A tag belongs to no message.
+    /// The tag of a message is unknown.
     #[error("invalid frontend message type {0}")]
     Tag(u8),
     /// A length is invalid or too large.

@@ -89,9 +89,9 @@ impl Entry {
         }
     }
 
-    /// Sets the canceller of its statements, at log-in.
+    /// Sets the canceller of the session's statements. Called at log-in.
     pub fn set_canceller(&self, canceller: Canceller) {
-        // An entry has only one connection to the database in its life.
+        // An entry never gets a second connection to the database.
         let _ = self.canceller.set(canceller);
     }
 
@@ -109,7 +109,7 @@ impl Entry {
         self.socket.stop_reading();
     }
 
-    /// Returns the reason why it must end, if it must.
+    /// Returns the reason why the connection must end, if it must.
     #[inline]
     pub fn end_reason(&self) -> Option<EndReason> {
         match self.end_reason.load(Ordering::Acquire) {
@@ -121,12 +121,12 @@ impl Entry {
         }
     }
 
-    /// Returns its socket, for threads that end it.
+    /// Returns the connection's socket, so that another thread can end the connection.
     pub fn socket(&self) -> &Socket {
         &self.socket
     }
 
-    /// Returns the secret for cancel requests, which its client receives.
+    /// Returns the secret for cancel requests, which the connection's client receives.
     pub fn secret(&self) -> i32 {
         self.secret
     }

@@ -235,12 +235,12 @@ impl Server {
         }
     }
 
-    /// Returns the addresses that it listens on, with their actual ports.
+    /// Returns the addresses that the server listens on, with their actual ports.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Returns the socket files that it listens on.
+    /// Returns the socket files that the server listens on.
     pub fn socket_paths(&self) -> impl Iterator<Item = &Path> {
         self.sockets.iter().map(PathBuf::as_path)
     }

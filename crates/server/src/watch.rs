@@ -18,7 +18,7 @@ const CLIENT_CHECK_AFTER: Duration = Duration::from_secs(1);
 /// Time for a client to receive its final message.
 pub const FINAL_MESSAGE_GRACE: Duration = Duration::from_secs(2);
 
-/// The last observation of a connection, and the time since when it has not changed.
+/// The last observation of a connection, and the time since which it has not changed.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     activity: u64,

@@ -129,8 +129,8 @@ pub struct Config {
     pub sample: u64,
     /// Number of points of the series.
     pub points: usize,
-    /// The most bytes that writers may be behind their traffic before the client runs out of
-    /// memory.
+    /// Maximum number of bytes by which writers may be behind their traffic; beyond it, the client
+    /// runs out of memory.
     pub backlog_bytes_max: u64,
     /// The workload.
     pub workload: Workload,
@@ -160,7 +160,7 @@ impl Default for Config {
     }
 }
 
-/// The most sampled writes between two flushes: they are drawn at once, 8 bytes each.
+/// Maximum number of sampled writes between two flushes: they are drawn at once, 8 bytes each.
 const SAMPLED_WRITES_MAX: u64 = 1 << 24;
 
 /// Sampled entries in a full memtable when the run chooses its sample, unless so many keys force
@@ -303,7 +303,7 @@ impl Config {
         expect(writes <= room, name, value, &most)
     }
 
-    /// Returns the bytes of key and value of an entry that is no tombstone.
+    /// Returns the bytes of key and value of an entry that is not a tombstone.
     pub fn entry_bytes(&self) -> u64 {
         self.workload.key_bytes + self.workload.value_bytes
     }
@@ -361,7 +361,7 @@ fn memtable_writes(config: &Config) -> u64 {
     ((memtable_user_bytes(config) / config.write_bytes()) as u64).max(1)
 }
 
-/// Returns the most real writes that a run draws at once.
+/// Returns the maximum number of real writes that a run draws at once.
 pub(crate) fn writes_at_once(config: &Config) -> u64 {
     match config.mode {
         Mode::Paced => writes_per_flush(config).min(config.writes),

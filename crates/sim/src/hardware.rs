@@ -34,7 +34,7 @@ pub struct Disk {
     pub among_files_remove_us: f64,
     /// Requests that the disk serves in parallel.
     pub queue_depth: f64,
-    /// The most requests a second; 0 for no limit beyond latency and queue depth.
+    /// Maximum requests a second; 0 for no limit beyond latency and queue depth.
     pub iops: f64,
     /// How well reads and writes overlap: 1 when they share one bandwidth, 2 when neither slows
     /// down the other.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Result, expect};
 use crate::json::no_settings;
 
-/// The most sampled keys of a run: 8 bytes each in the tree, and some more in its tables.
+/// Maximum number of sampled keys of a run: 8 bytes each in the tree, and some more in its tables.
 pub(crate) const IDS_MAX: u64 = 1 << 24;
 
 /// The distribution of keys over writes.

@@ -13,7 +13,8 @@
 //! config.options.write_buffer_size = 32 << 20;
 //! let results = Simulation::run(&config)?;
 //! assert!(results.write_amplification > 1.0);
-//! println!("{:.1} MB/s, write amplification {:.1}", results.user_mb_per_sec, results.write_amplification);
+//! println!("{:.1} MB/s", results.user_mb_per_sec);
+//! println!("write amplification {:.1}", results.write_amplification);
 //! # Ok::<(), cairn_sim::Error>(())
 //! ```
 #![forbid(unsafe_code)]

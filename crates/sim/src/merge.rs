@@ -185,7 +185,7 @@ pub struct CutRule {
     pub target_bytes: f64,
     /// The size at which a file ends in any case.
     pub most_bytes: f64,
-    /// The most bytes of a file and the files that it overlaps in the next level together.
+    /// Maximum bytes of a file together with the files that it overlaps in the next level.
     pub compaction_bytes_max: f64,
     /// Whether files may end early at file boundaries of the next level.
     pub at_boundaries: bool,

@@ -83,9 +83,9 @@ impl Compression {
 pub struct UniversalOptions {
     /// Percent by which the next run may exceed the sum so far.
     pub size_ratio: u64,
-    /// The least number of runs in a merge.
+    /// Minimum number of runs in a merge.
     pub min_merge_width: usize,
-    /// The most runs in a merge.
+    /// Maximum number of runs in a merge.
     pub max_merge_width: usize,
     /// Everything is merged when the newer runs reach this percentage of the oldest.
     pub max_size_amplification_percent: u64,

@@ -1,5 +1,5 @@
-//! The state that all handles of an open database share, and its maintenance: checkpoints, failures, and
-//! errors that are reported later.
+//! The state that all handles of an open database share, and its maintenance: checkpoints,
+//! failures, and errors that are reported later.
 
 use cairn_pool::Lsn;
 use cairn_vfs::File;

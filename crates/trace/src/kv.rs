@@ -470,7 +470,8 @@ impl DoubleEndedIterator for TracedRange {
         if self.scan.entries == 0
             && let Some(Ok((key, _))) = &next
         {
-            // A scan from the far end begins at its first entry, not at the start of the range.
+            // A scan from the back is recorded with the first key that it returns, not with the
+            // start of the range.
             self.scan.begin(key, true);
             self.scan.entries = 0;
         }

@@ -22,7 +22,8 @@
 //! assert_eq!(summary.records, 2);
 //!
 //! let trace = Trace::open(&*fs, "/app.trace".as_ref())?;
-//! let kinds: Vec<Kind> = trace.events().map(|event| Ok(event?.kind())).collect::<cairn_trace::Result<_>>()?;
+//! let kinds = trace.events().map(|event| Ok(event?.kind()));
+//! let kinds: Vec<Kind> = kinds.collect::<cairn_trace::Result<_>>()?;
 //! assert_eq!(kinds, [Kind::Put, Kind::Get]);
 //! # Ok(())
 //! # }

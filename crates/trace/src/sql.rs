@@ -13,7 +13,8 @@
 //! use cairn_trace::sql::TracedConnection;
 //!
 //! let recorder = Recorder::from_env("my program")?; // None unless CAIRN_TRACE names a file
-//! let mut connection = TracedConnection::new(Database::builder().fs(fs).open("fruit.db")?.connect(), recorder);
+//! let database = Database::builder().fs(fs).open("fruit.db")?;
+//! let mut connection = TracedConnection::new(database.connect(), recorder);
 //! connection.execute("CREATE TABLE fruit (name text PRIMARY KEY, colour text)", &[])?;
 //! connection.execute("INSERT INTO fruit VALUES ('apple', 'red')", &[])?;
 //! let mut rows = connection.query("SELECT colour FROM fruit WHERE name = $1", &["apple".into()])?;

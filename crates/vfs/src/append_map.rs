@@ -3,9 +3,9 @@
 //!
 //! A range of the file is allocated on disk and, where the file system allows it, mapped. A single
 //! owner, the [`AppendMap`], hands out [`Slot`]s in ascending order of offset. Holders fill and
-//! commit their slots in parallel. Bytes stored in a shared mapping belong to the kernel: like
-//! bytes passed to `write`, they survive the process. They survive a power loss only after
-//! [`File::sync_data`].
+//! commit their slots in parallel. Bytes stored in a shared mapping are in the page cache: like
+//! bytes passed to `write`, they survive a crash of the process. They survive a power loss only
+//! after [`File::sync_data`].
 //!
 //! ```text
 //!   start            committed                reserved        ready                          end
@@ -183,10 +183,10 @@ impl AppendMap {
         Ok(map)
     }
 
-    /// Registers a callback for failed slots. `callback` is called with the error, in the thread where
-    /// the slot fails and before the slot counts as committed. It serves callers that must not wait
-    /// for their next call of [`AppendProgress::failure`]. Set it once, before the first slot;
-    /// later callbacks are ignored.
+    /// Registers a callback for failed slots. `callback` is called with the error, in the thread
+    /// where the slot fails and before the slot counts as committed. It serves callers that must
+    /// not wait for their next call of [`AppendProgress::failure`]. Set it once, before the first
+    /// slot; later callbacks are ignored.
     pub fn on_failure(&mut self, callback: impl Fn(&Arc<Error>) + Send + Sync + 'static) {
         _ = self.shared.inner().listener.set(Box::new(callback));
     }
@@ -356,8 +356,9 @@ impl AppendProgress {
         assert!(reserved <= from, "slots up to {reserved} were handed out, but only {from} was ready");
         inner.fill(from..to, zeros)?;
         if let Some(region) = &inner.region {
-            // A sync before the first store would make writable pages read-only again, one by one,
-            // and each costs an inter-processor interrupt to all processors.
+            // With `Zeros::Small`, a sync comes before the first store. It would make writable
+            // pages read-only again, one by one, each with an interrupt to all processors (a TLB
+            // shootdown).
             let present = if zeros == Zeros::Small { Present::Readable } else { Present::Writable };
             region
                 .populate(from..to, present)

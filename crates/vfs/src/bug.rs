@@ -26,8 +26,8 @@ pub struct Bug {
 }
 
 impl Bug {
-    /// Creates the error for the caller's file and line. `invariant` states the value that was found
-    /// and the one that must hold.
+    /// Creates the error for the caller's file and line. `invariant` states the value that was
+    /// found and the one that must hold.
     #[track_caller]
     #[cold]
     pub fn new(invariant: impl Into<Box<str>>) -> Self {

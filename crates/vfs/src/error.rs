@@ -97,7 +97,8 @@ fn message(operation: Operation, path: &Path, offset: Option<u64>, source: &io::
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
     let is_named = !path.as_os_str().is_empty();
     let path = path.display();
-    // Names that people type. These mistakes get the same wording whichever operation met them.
+    // Users type these names. Their mistakes get the same wording, whichever operation detects
+    // them.
     match (operation, source.kind()) {
         (Operation::Open | Operation::Stat | Operation::ReadDir, NotFound) if is_named => {
             return format!("{path} does not exist");

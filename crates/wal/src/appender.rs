@@ -318,11 +318,11 @@ impl Reservation {
         bytes.get_mut(HEAD_BYTES..HEAD_BYTES + len).unwrap_or_default()
     }
 
-    /// Completes the record and returns its position. The record then belongs to the kernel. It
-    /// survives the process once every earlier reservation is committed or dropped as well, because
-    /// recoveries read record by record. A thread that acknowledges records committed by several
-    /// threads first waits for all of them, and then calls [`Log::check`](crate::Log::check) to
-    /// learn whether any of them failed.
+    /// Completes the record and returns its position. The record is then in the page cache. It
+    /// survives a crash of the process once every earlier reservation is committed or dropped as
+    /// well, because recoveries read record by record. A thread that acknowledges records committed
+    /// by several threads first waits for all of them, and then calls
+    /// [`Log::check`](crate::Log::check) to learn whether any of them failed.
     ///
     /// Costs the checksum of the payload. Fails only where the file system has no mappings, for
     /// example when a disk that does not keep its allocations is full. The log is poisoned then.

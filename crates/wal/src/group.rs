@@ -159,8 +159,8 @@ impl Drop for Leader<'_> {
         let begun = group.begun.load(SeqCst);
         let ended = group.ended.swap(begun, SeqCst);
         debug_assert!(ended <= begun && begun - ended <= 1, "{begun} syncs have begun, {ended} have ended");
-        // ORDER: the leadership is released before the futexes are bumped, so that a thread that sees the
-        // new words also sees that no thread leads.
+        // ORDER: the leadership is released before the futexes are bumped, so that a thread that
+        // sees the new words also sees that no thread leads.
         let has_led = group.has_leader.swap(false, SeqCst);
         debug_assert!(has_led, "two threads led at once");
         group.futexes.iter().for_each(Futex::bump);

@@ -2,9 +2,9 @@
 //! bounded replay.
 //!
 //! One [`Appender`] reserves space for records, in order. Each holder of a [`Reservation`] fills
-//! and commits it, in parallel with the others. A committed record belongs to the kernel, and
-//! survives the process once all earlier ones are committed. [`Log::sync_to`] puts it on stable
-//! storage, together with the records of all other waiting threads.
+//! and commits it, in parallel with the others. A committed record is in the page cache. It
+//! survives a crash of the process once all earlier records are committed too. [`Log::sync_to`]
+//! puts it on stable storage, together with the records of all other waiting threads.
 //!
 //! ```
 //! use std::path::Path;
@@ -23,7 +23,8 @@
 //!     }
 //!     assert_eq!(found, round);
 //!     let mut rng = SeededRng::new(round);
-//!     let (log, mut appender) = Log::open(&fs, &Options::default(), recovery.finish()?, &mut rng)?;
+//!     let tail = recovery.finish()?;
+//!     let (log, mut appender) = Log::open(&fs, &Options::default(), tail, &mut rng)?;
 //!     let lsn = appender.append(&[b"hel", b"lo"])?;
 //!     log.sync_to(lsn)?;
 //! }

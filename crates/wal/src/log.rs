@@ -228,8 +228,8 @@ impl Log {
     }
 
     /// Allows segments smaller than usual, down to 8 KiB, when the disk has no space for more. For
-    /// owners that free space and have to append in order to do so; for others, the disk counts as
-    /// full while some space is left. Default false, except for the first segment after opening.
+    /// owners that have to append in order to free space. Otherwise, the disk counts as full while
+    /// some space is left. Default false, except for the first segment after opening.
     pub fn allow_small_segments(&self, on: bool) {
         self.shared.allows_small_segments.store(on, Ordering::Release);
     }

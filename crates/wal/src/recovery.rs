@@ -51,7 +51,8 @@ pub struct Recovery {
     from: Lsn,
     damage: Vec<Damage>,
     state: State,
-    /// Something that was read proves that everything before this position is on stable storage.
+    /// Headers and records that were read prove that everything before this position is on stable
+    /// storage.
     proven: Lsn,
     /// Segments below this index are on stable storage because this recovery put them there.
     hardened: usize,
@@ -307,8 +308,8 @@ impl Recovery {
             if let Some(link) = self.links.get(index)
                 && Lsn::new(link.header.number, read_to) > self.proven
             {
-                // For the segment being read, include everything it holds, read or not; no process
-                // appends to it.
+                // In the segment being read, records that have not been read yet count too; no
+                // process appends to it.
                 let end = if index == self.index { self.unbroken_end(link, sealed_at)? } else { sealed_at };
                 harden(&self.fs, &link.path, sealed_at, &self.expected(link, end))?;
                 debug_assert!(self.hardened <= index, "segment {index} was made durable already");
@@ -343,8 +344,8 @@ impl Recovery {
         self.options.known.filter(|known| known.reached > self.from)
     }
 
-    /// Checks that the segment known to exist is that very segment, and not another with its
-    /// number.
+    /// Checks that the segment of the known position has the known salt. Another salt means a
+    /// segment of another log, or of another continuation of this one.
     fn check_salt(&mut self) -> Result<()> {
         let Some(known) = self.known() else { return Ok(()) };
         let number = known.reached.segment();
@@ -373,7 +374,8 @@ impl Recovery {
         self.report_or_fail(path, offset, what)
     }
 
-    /// Handles a problem with a file as a whole: an error, or a report in a salvage.
+    /// Handles damage that concerns a file as a whole: reports it in a salvage, and fails
+    /// otherwise.
     fn report_or_fail(&mut self, file: PathBuf, offset: u32, what: String) -> Result<()> {
         if self.options.mode != Mode::Salvage {
             return Err(Error::corruption(&file, u64::from(offset), what));
@@ -382,8 +384,8 @@ impl Recovery {
         Ok(())
     }
 
-    /// Returns the damage found so far: skipped, or abandoned at the end of the log. Includes a
-    /// torn tail.
+    /// Returns the damage found so far: damage that was skipped, and damage that ended the log,
+    /// such as a torn tail.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -417,7 +419,8 @@ impl Recovery {
         }
         debug_assert!(segments.is_sorted_by(|a, b| a.number < b.number), "the segments are out of order");
         let alive = |path: &PathBuf| segments.iter().any(|old| old.path == *path);
-        // Free names first: if a file has two names, the rename to the free name keeps it.
+        // Free names first: of a file with two names, the first is kept for recycling, and the
+        // second removed.
         let all = self.listing.free.iter().chain(&self.listing.segments).map(|(_, path)| path);
         let last = segments.last().map_or(0, |old| old.number);
         let behind = self.listing.segments.iter().filter(|(number, _)| *number > last);

@@ -35,8 +35,8 @@ fn corpus_breaks_no_recovery() {
     corpus.iter().for_each(|bytes| target::wal_segments(bytes));
 }
 
-/// Goal: neither does anything similar. Method: flipped bits, numbers at the edges of arithmetic,
-/// blocks copied and cut.
+/// Goal: no similar input breaks a recovery either. Method: flipped bits, numbers at the edges of
+/// arithmetic, blocks copied and cut.
 #[test]
 fn mutated_corpus_breaks_no_recovery() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());

@@ -2,7 +2,7 @@
 
 use cairn_vfs::Rng;
 
-/// Distributions that every [`Rng`] can be drawn from.
+/// Distributions from which every [`Rng`] can draw.
 pub trait Draw: Rng {
     /// Draws from the exponential distribution with this mean.
     fn exponential(&mut self, mean: f64) -> f64 {

@@ -22,7 +22,7 @@ pub trait Round: Debug + Clone {
     fn mix(&self, round: usize, half: u64) -> u64;
 }
 
-/// One multiplication a round: the permutation of the lab's workloads.
+/// One multiplication per round: the permutation of the lab's workloads.
 #[derive(Debug, Clone)]
 pub struct Multiply([u64; ROUNDS]);
 
@@ -38,7 +38,7 @@ impl Round for Multiply {
     }
 }
 
-/// SplitMix64 a round: the permutation of the simulator. It differs from the lab's because
+/// One SplitMix64 per round: the permutation of the simulator. It differs from the lab's because
 /// published simulations were computed with it.
 #[derive(Debug, Clone)]
 pub struct SplitMix(u64);

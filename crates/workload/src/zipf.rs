@@ -19,7 +19,7 @@ pub struct Zipf {
     integral_first: f64,
     /// Integral of the hat function at the upper end.
     integral_last: f64,
-    /// Draws that are below their rank by at most this need no test.
+    /// A point that is below its rank by at most this is accepted without the rejection test.
     accept_below: f64,
     /// The sum of all weights.
     weights: f64,

@@ -1,5 +1,5 @@
-//! The cells of a row, and the rows of a query reduced to two numbers. They suffice to detect an engine that returns
-//! nothing, too few rows, or wrong ones.
+//! The cells of a row, and the rows of a query reduced to two numbers. They suffice to detect an
+//! engine that returns nothing, too few rows, or wrong ones.
 
 use std::fmt;
 

@@ -2,8 +2,8 @@
 //!
 //! Names are those of [`case_name`] with the metric, and stay the same from run to run. A run for a
 //! dashboard ignores its filter
-//! ([`Options::for_dashboard`](crate::suites::hash::Options::for_dashboard)), because a filtered run
-//! would leave gaps in the history.
+//! ([`Options::for_dashboard`](crate::suites::hash::Options::for_dashboard)), because a filtered
+//! run would leave gaps in the history.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! How much better one side is than the other, with an interval of 95 % confidence.
 //!
-//! The intervals of single ratios come from [`crate::core::stats`]. Several cases are combined by the
-//! geometric mean of their ratios. The cases were measured independently, so its interval adds
+//! The intervals of single ratios come from [`crate::core::stats`]. Several cases are combined by
+//! the geometric mean of their ratios. The cases were measured independently, so its interval adds
 //! their logarithmic half-widths in quadrature, each side by itself. The seed is fixed: a run
 //! always gives the same report.
 

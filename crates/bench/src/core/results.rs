@@ -272,8 +272,8 @@ pub struct Measurement {
 
 impl Measurement {
     /// Returns true for a value that is counted, not timed, and was the same every time: one sample
-    /// is then as good as many. The size of a tree's files is counted too, but depends on the timing
-    /// of background work, so its samples may differ.
+    /// is then as good as many. The size of a tree's files is counted too, but depends on the
+    /// timing of background work, so its samples may differ.
     pub fn is_exact(&self) -> bool {
         let dataset = self.case.dataset.as_str();
         let is_size = self.metric.contains("bytes per entry") && !dataset.starts_with("phase ");

@@ -11,8 +11,8 @@ macro_rules! c_api {
         /// The functions, by their names without the prefix.
         pub(super) struct Api {
             $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            /// Never unloaded, because these libraries leave threads and destructors behind that run
-            /// their code.
+            /// Never unloaded, because these libraries leave threads and destructors behind that
+            /// run their code.
             _library: std::mem::ManuallyDrop<libloading::Library>,
         }
 

@@ -1,5 +1,5 @@
-//! Sparkey's Java library as the suite of constant stores sees it: it builds stores, and its readers
-//! are measured by JMH, in processes of its own.
+//! Sparkey's Java library as the suite of constant stores sees it: it builds stores, and its
+//! readers are measured by JMH, in processes of its own.
 
 use std::path::{Path, PathBuf};
 
@@ -138,8 +138,8 @@ pub trait JavaLibrary {
     /// Returns the settings of a build.
     fn build_settings(&self, construction: Construction) -> Settings;
 
-    /// Builds the store of `records` (see [`write_records`](super::java_frames::write_records)) with
-    /// its index at `index`, on the newest JDK.
+    /// Builds the store of `records` (see [`write_records`](super::java_frames::write_records))
+    /// with its index at `index`, on the newest JDK.
     fn build(
         &self,
         records: &Path,

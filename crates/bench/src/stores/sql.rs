@@ -145,8 +145,8 @@ pub trait PrivateServer {
 /// The session of one thread. A statement outside of [`SqlSession::begin`] and
 /// [`SqlSession::commit`] is a transaction of its own.
 ///
-/// Errors: [`Error::Conflict`](crate::core::error::Error::Conflict) if another transaction interfered and
-/// the whole transaction, which has been rolled back, may be repeated.
+/// Errors: [`Error::Conflict`](crate::core::error::Error::Conflict) if another transaction
+/// interfered and the whole transaction, which has been rolled back, may be repeated.
 pub trait SqlSession {
     /// Runs a statement given as text, in the engine's best way, and returns the number of changed
     /// rows.

@@ -10,7 +10,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     cairn_bench::core::text::parse_bytes(text).ok_or_else(|| format!("{text:?}: {expected}"))
 }
 
-/// The same, of something: one byte or more.
+/// Reads a size of at least one byte.
 pub fn some_bytes(text: &str) -> Result<u64, String> {
     match parse_bytes(text)? {
         0 => Err("expected more than 0".to_owned()),
@@ -18,7 +18,7 @@ pub fn some_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// The same, from `least` to `most`.
+/// Reads a size from `least` to `most`.
 pub fn bytes_between(
     least: u64,
     most: u64,
@@ -29,7 +29,7 @@ pub fn bytes_between(
     }
 }
 
-/// The same, for sizes in memory.
+/// Like [`bytes_between`], for sizes in memory.
 pub fn size_between(
     least: usize,
     most: usize,

@@ -55,7 +55,7 @@ pub struct HistoryArgs {
 /// `cairn bench compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// The earlier run; without a second, the run to compare with the one before it in the history
+    /// The earlier run; without B, the run to compare with the one before it in the history
     pub a: PathBuf,
     /// The later run
     pub b: Option<PathBuf>,

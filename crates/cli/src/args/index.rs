@@ -39,7 +39,7 @@ pub struct BenchIndexArgs {
     /// Rounds, each of which measures every contender once with every query
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::from::<u32>(1))]
     pub rounds: u32,
-    /// Time for which a turn repeats its query, at least three times
+    /// Duration of a turn, which runs its query at least three times
     #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = number::real_between(0.0, 3600.0))]
     pub seconds: f64,
     /// Skip the first query of each data set on a newly started server

@@ -1,4 +1,4 @@
-//! Names out of lists: stores, peers, policies, suites. The error for an unknown name mentions its
+//! Names from lists: stores, peers, policies, suites. The error for an unknown name mentions its
 //! option and lists the known names.
 
 use cairn_bench::catalog::installed;

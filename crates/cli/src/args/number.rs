@@ -68,7 +68,7 @@ pub fn real(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a number, such as 2.5".to_owned())
 }
 
-/// Reads shares, which need not add up to anything.
+/// Reads shares, which need not add up to any total.
 pub fn share(text: &str) -> Result<f64, String> {
     real(text).ok().filter(|share| *share >= 0.0).ok_or_else(|| "expected a number of 0 or more".to_owned())
 }

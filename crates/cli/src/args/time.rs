@@ -34,7 +34,7 @@ pub fn as_micros(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e3
 }
 
-/// The shortest way to write a time, in the unit that it is a whole number of.
+/// Formats a time in the largest unit of which it is a whole multiple, such as `90s`.
 pub fn shown(time: Duration) -> String {
     let nanos = time.as_nanos();
     let unit = UNITS.iter().rev().find(|(_, unit)| nanos > 0 && nanos.is_multiple_of(*unit));

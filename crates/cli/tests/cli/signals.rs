@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::support::Scratch;
 
-/// The input that a command may wait for without end.
+/// The input for which a command may wait forever.
 enum Waits {
     /// None: the command only works, and a signal's default action ends it.
     Works,

@@ -140,8 +140,9 @@ fn mistakes_are_reported() {
     scratch.run("sim calibrate --db-bench empty.txt").failed(&["empty.txt"]);
 }
 
-/// Goal: the reports of a validation in parts are merged, and the signs of changes are computed over
-/// all of their cases. Method: handmade reports of two cases, one of them outside of its limit.
+/// Goal: the reports of a validation in parts are merged, and the signs of changes are computed
+/// over all of their cases. Method: handmade reports of two cases, one of them outside of its
+/// limit.
 #[test]
 fn parts_of_a_validation_are_one_report() {
     let scratch = Scratch::new();

@@ -180,7 +180,7 @@ fn rows_per_key(columns: f64) -> f64 {
 
 /// Returns the fractional number of columns that fit in so many bits per key.
 fn columns_for(bits_per_key: f64) -> f64 {
-    // bits = columns * rows_per_key(columns), a quadratic equation.
+    // Solves bits_per_key = columns * rows_per_key(columns), which is quadratic in the columns.
     let (a, b) = (0.25 / WIDTH as f64, 1.0 + 4.0 / WIDTH as f64);
     ((b * b + 4.0 * a * bits_per_key).sqrt() - b) / (2.0 * a)
 }

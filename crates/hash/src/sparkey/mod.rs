@@ -6,7 +6,8 @@
 //! leaves them open, the checks, and the damage that the format cannot detect.
 //!
 //! ```
-//! use cairn_hash::sparkey::{IndexOptions, LogOptions, LogWriter, ReaderOptions, SparkeyReader, build_index};
+//! use cairn_hash::sparkey::{IndexOptions, LogOptions, LogWriter};
+//! use cairn_hash::sparkey::{ReaderOptions, SparkeyReader, build_index};
 //!
 //! # fn main() -> cairn_hash::Result<()> {
 //! # let directory = tempfile::tempdir().expect("a directory");

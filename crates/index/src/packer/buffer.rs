@@ -6,8 +6,8 @@ use super::{PackError, Value};
 use crate::leaf::Kind;
 use crate::{stream, strings};
 
-/// Values in row order. Byte strings are numbered by first occurrence. A page of any number of rows
-/// therefore needs a prefix of the strings, whose size is known in advance.
+/// Values in row order. Byte strings get codes in the order of their first occurrence. A page of
+/// any number of rows therefore needs a prefix of the strings, whose size is known in advance.
 pub(super) struct ColumnBuffer {
     kind: Kind,
     nulls: Vec<u64>,
@@ -53,7 +53,7 @@ impl Interned {
         code as u64
     }
 
-    /// Checks that each string has its number and its size.
+    /// Checks that each string has a code and a size.
     fn assert_invariants(&self) {
         let strings = self.strings.len();
         debug_assert_eq!(self.codes.len(), strings, "a number for each string");
@@ -181,7 +181,7 @@ impl ColumnBuffer {
         }
         let old = std::mem::take(&mut self.interned);
         for (code, null) in self.integers.iter_mut().zip(&self.nulls) {
-            // A NULL may have the number of a dropped string; any valid number will do.
+            // A NULL may have the code of a dropped string. Any valid code will do for it.
             *code = match old.strings.get(*code as usize) {
                 Some(string) if *null == 0 => self.interned.code(string),
                 _ => (self.interned.strings.len() as u64).saturating_sub(1),

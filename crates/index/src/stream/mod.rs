@@ -4,8 +4,8 @@
 //! |---|---|---|---|
 //! | 0 | line | a multiplication | constants, counters |
 //! | 1 | packed distances from the least value (frame of reference) | one load | payload |
-//! | 2 | chunks of 128, packed values or differences | at most 127 additions | row ids, timestamps |
-//! | 3 | runs on a line (run-length) | binary search of the ends | keys with duplicates, row ids of regular heaps |
+//! | 2 | chunks of 128, packed values or differences | up to 127 additions | row ids, timestamps |
+//! | 3 | runs on a line (run-length) | binary search of the ends | repeated keys, regular row ids |
 //! | 4 | dictionary of distinct values, packed codes | two loads | few distinct wide values |
 //!
 //! Frame of reference: Goldstein, Ramakrishnan, Shaft, "Compressing relations and indexes",

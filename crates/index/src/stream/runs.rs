@@ -220,8 +220,8 @@ impl<'a> Runs<'a> {
         mut each: impl FnMut(Run),
     ) -> Checked<()> {
         let mut index = self.run_of(from)?;
-        // The start of the current run. Unknown after skipped runs if the range extends to the last
-        // row.
+        // The start of the current run. `None` after runs were skipped in a range that extends to
+        // the last row; it is looked up when it is needed.
         let mut start = Some(self.start_of(index)?);
         let mut row = from;
         let (mut ends, mut bases, mut steps) = ([0; AHEAD], [0; AHEAD], [0; AHEAD]);

@@ -39,8 +39,12 @@ pub struct KeyspaceInfo {
 /// # let fs: std::sync::Arc<dyn cairn_vfs::Fs> = std::sync::Arc::new(cairn_vfs::MemFs::new());
 /// use cairn_kv::{Db, KeyspaceOptions, list_keyspaces_in};
 ///
-/// let db = Db::builder("/store").fs(fs.clone()).keyspace("users", KeyspaceOptions::default()).open()?;
-/// let names: Vec<String> = list_keyspaces_in(&fs, "/store")?.into_iter().map(|it| it.name).collect();
+/// let db = Db::builder("/store")
+///     .fs(fs.clone())
+///     .keyspace("users", KeyspaceOptions::default())
+///     .open()?;
+/// let keyspaces = list_keyspaces_in(&fs, "/store")?;
+/// let names: Vec<String> = keyspaces.into_iter().map(|it| it.name).collect();
 /// assert_eq!(names, ["default", "users"]);
 /// # Ok(())
 /// # }

@@ -57,8 +57,8 @@ impl Budget {
         self.assert_sound(&sizes);
     }
 
-    /// Asserts that the total is that of the listed sizes, with one memtable per keyspace. For debug
-    /// builds.
+    /// Asserts that the total is that of the listed sizes, with one memtable per keyspace. For
+    /// debug builds.
     fn assert_sound(&self, sizes: &BTreeSet<(u64, KeyspaceId)>) {
         debug_assert_eq!(
             self.total.load(Relaxed),

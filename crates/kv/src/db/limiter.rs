@@ -29,8 +29,8 @@ impl Limiter {
         Limiter { bytes_a_second, paid_at: Mutex::new(Duration::ZERO) }
     }
 
-    /// Returns when `bytes` more may be written. `interrupt` is called at least once, and repeatedly
-    /// during a wait. Errors: those of `interrupt`, which end the wait.
+    /// Returns when `bytes` more may be written. `interrupt` is called at least once, and
+    /// repeatedly during a wait. Errors: those of `interrupt`, which end the wait.
     pub(crate) fn take(
         &self,
         bytes: u64,

@@ -34,8 +34,8 @@ enum Work {
 
 impl Inner {
     /// Starts the threads of an opened store. They are ended by
-    /// [`Background::stop`](crate::db::background::Background::stop), including those started before
-    /// an error.
+    /// [`Background::stop`](crate::db::background::Background::stop), including those started
+    /// before an error.
     ///
     /// Errors: that of the first thread that the system refuses.
     pub(crate) fn start_threads(self: &Arc<Self>) -> Result<()> {

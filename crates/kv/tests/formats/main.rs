@@ -53,8 +53,8 @@ fn contents(db: &Db) -> Contents {
 }
 
 /// Goal: this build reads stores of earlier ones, in every version of every format, and goes on
-/// with it. Method: open a copy of each fixture read-only and for writing, compare everything in it,
-/// verify it, write to it, merge its tables, and open it once more.
+/// with it. Method: open a copy of each fixture read-only and for writing, compare everything in
+/// it, verify it, write to it, merge its tables, and open it once more.
 #[test]
 fn stores_of_every_version_are_read() {
     for (fixture, version) in FIXTURES {

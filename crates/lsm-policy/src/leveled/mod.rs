@@ -27,7 +27,7 @@ use super::state::State;
 use crate::Key;
 pub use targets::LevelTargets;
 
-/// The output tables of a job overlap at most about this many tables of the level below.
+/// Each output table of a job overlaps at most about this many tables of the next level.
 const OVERLAP_TABLES: u64 = 10;
 
 /// Leveled compaction.

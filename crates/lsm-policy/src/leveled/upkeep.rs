@@ -9,7 +9,7 @@ use crate::state::{State, TableInfo};
 pub(crate) struct Wanted {
     /// The table has at least this share of tombstones.
     pub(crate) tombstone_ratio: f64,
-    /// The table's first entry expired at least this long ago.
+    /// An entry of the table expired at least this long ago.
     pub(crate) expired_secs: u64,
     /// The table lies above older data and has an entry at least this old.
     pub(crate) age_secs: Option<u64>,

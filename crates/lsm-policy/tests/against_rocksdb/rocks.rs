@@ -20,8 +20,8 @@ pub struct Rocks {
     table_bytes: u64,
     base_bytes: u64,
     pick: Pick,
-    /// The key where each level continues, for round robin. A tree is replayed from the start, so
-    /// this is state of the run.
+    /// For round robin: the first key of the table that each level compacted last. Cleared when the
+    /// replay of a new tree begins.
     next: Mutex<Vec<Vec<u8>>>,
 }
 

@@ -34,7 +34,7 @@ fn explore(test: impl Fn() + Send + Sync + 'static) {
     builder.check(test);
 }
 
-/// Goal: an exclusive hold excludes all others, and its writes are visible under the next hold.
+/// Goal: an exclusive holder excludes all others, and its writes are visible to the next holder.
 /// Method: two threads change plain memory under the exclusive latch and read it under the shared
 /// one, whenever they get the latch.
 #[test]
@@ -100,8 +100,8 @@ fn version_detects_changes() {
     });
 }
 
-/// Goal: a hold taken at a version belongs to that version. Method: two threads increment a value
-/// that way.
+/// Goal: if the exclusive latch is taken at a version, the data has not changed since that version
+/// was read. Method: two threads increment a value that they read before they take the latch.
 #[test]
 fn upgrade_needs_an_unchanged_version() {
     explore(|| {

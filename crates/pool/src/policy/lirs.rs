@@ -6,8 +6,8 @@
 //!                              |        |
 //!   queue Q   newest        h  h        h               oldest: the victim
 //!
-//!   L  resident, low reuse distance: 99 %
-//!   h  resident, high: on the queue as well
+//!   L  resident, low reuse distance (the paper's LIR): 99 %
+//!   h  resident, high (HIR): on the queue as well
 //!   g  evicted, still in the stack
 //! ```
 //!

@@ -43,9 +43,9 @@ proptest! {
         }
     }
 
-    /// Goal: LIRS by recency is LRU, from the first request on, or after a switch once the pages
-    /// resident at that time are gone.
-    /// Method: beside the LRU model, from the first request on.
+    /// Goal: LIRS that evicts by recency from the first request on is LRU. (After a later switch,
+    /// it is LRU once the pages that were resident at the switch are gone.) Method: side by side
+    /// with the LRU model.
     #[test]
     fn lirs_by_recency_is_lru(capacity in 1_usize..14, steps in steps(400)) {
         let mut lirs = Lirs::new(capacity);

@@ -45,7 +45,8 @@ pub(super) struct WTinyLfu {
     window_max: usize,
     protected_max: usize,
     climb: Climb,
-    /// State of a generator of numbers that only need to differ.
+    /// State of the pseudo-random numbers that decide about the small chance. Their quality does
+    /// not matter.
     dice: u64,
 }
 

@@ -120,7 +120,7 @@ impl Run {
         Run { fs: fs.clone(), shape: shape.clone(), pool, file, versions, durable, written }
     }
 
-    /// Kills the process and lets another one open the file: written pages belong to the kernel,
+    /// Kills the process and lets another one open the file: written pages stay in the page cache,
     /// and unwritten changes are gone.
     pub fn killed(self) -> Run {
         let Run { fs, shape, pool, file, durable, .. } = self;

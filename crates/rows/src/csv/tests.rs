@@ -48,7 +48,7 @@ fn open_quotes_are_refused() {
     }
 }
 
-/// Goal: rows know their line and their byte range in the input without a line break.
+/// Goal: each row knows its line, and its byte range in the input, which excludes the line break.
 /// Method: line breaks of all kinds, empty lines, a line break within quotes, and a byte order
 /// mark.
 #[test]
@@ -83,17 +83,17 @@ fn columns_are_found() {
 proptest! {
     #![proptest_config(cases(2000))]
 
-    /// Goal: rows equal those of the `csv` crate, which agrees with Python's `csv`; where that
-    /// crate reads on within open quotes, there is an error. Method: random texts of significant
-    /// bytes, in both dialects, through buffers of random size; a quote counts as open if an
-    /// appended row would not be seen.
+    /// Goal: rows equal those of the `csv` crate, which agrees with Python's `csv`, except that an
+    /// input which ends within quotes is an error. Method: random texts of significant bytes, in
+    /// both dialects, through buffers of random size; a quote is still open at the end if the `csv`
+    /// crate does not find a row that is appended to the text.
     #[test]
     fn rows_are_those_of_the_csv_crate(
         input in proptest::collection::vec(proptest::sample::select(&b"a,\t\"\"\"\r\n\n b\xff\0"[..]), 0..60),
         is_csv: bool,
         capacity in 1_usize..70,
     ) {
-        // Only this reader skips the mark, so it is not among these bytes.
+        // Only this reader skips a byte order mark, so the input has none.
         let dialect = if is_csv { Dialect::CSV } else { Dialect::TSV };
         let theirs = |input: &[u8]| -> Vec<Vec<Vec<u8>>> {
             let mut builder = ::csv::ReaderBuilder::new();

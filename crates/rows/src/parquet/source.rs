@@ -174,7 +174,7 @@ impl Length for Source {
 impl ChunkReader for Source {
     type T = BufReader<From>;
 
-    /// The library reads page headers this way, and the end of the file.
+    /// The library reads page headers and the end of the file through this reader.
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let from = From { file: Arc::clone(&self.file), offset: start };
         let mut reader = BufReader::with_capacity(READ_AHEAD, from);

@@ -75,8 +75,8 @@ impl Passwords {
     }
 
     /// Returns a verifier for an unknown user, so that attackers cannot find out which users exist.
-    /// It is always the same for a name, and has the cost of most real verifiers. `secret` is the
-    /// key if the file has none.
+    /// The same name always gets the same verifier, with the iterations and the salt length of most
+    /// real ones. `secret` is the key if the file has none.
     pub fn decoy(&self, secret: &[u8], user: &str) -> Verifier {
         let mut counts: Vec<_> = self.users.iter().map(|(_, verifier)| verifier.cost()).collect();
         counts.sort_unstable();
@@ -156,8 +156,9 @@ mod tests {
         assert!(read.remove("alice") && !read.remove("alice") && read.get("alice").is_none());
     }
 
-    /// Goal: unknown users cannot be distinguished from known ones. Method: decoys after the file
-    /// is read again, also when users were added, with the cost of most users.
+    /// Goal: a client cannot tell an unknown user from a known one. Method: the decoy of an unknown
+    /// name stays the same when the file is read again and users were added, and has the iterations
+    /// and the salt length of most users.
     #[test]
     fn decoy_salts_stay_the_same() {
         let directory = tempfile::tempdir().unwrap();

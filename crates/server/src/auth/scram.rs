@@ -8,8 +8,8 @@
 //! ClientProof     = ClientKey XOR HMAC(StoredKey, AuthMessage)
 //! ServerSignature = HMAC(ServerKey, AuthMessage)
 //! ```
-//! The server stores StoredKey and ServerKey. A thief of these can neither log in nor learn the
-//! password except by guessing.
+//! The server stores StoredKey and ServerKey. An attacker that steals these can neither log in nor
+//! learn the password except by guessing.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Verifier {
     }
 }
 
-/// The operating system provides no random numbers.
+/// The operating system could not provide random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the operating system provides no randomness")]
 pub struct NoRandomness;
@@ -91,9 +91,9 @@ impl Verifier {
         Verifier { iterations, salt, stored_key, server_key: hmac(&*salted, &[b"Server Key"]) }
     }
 
-    /// Creates a verifier that no password fits, always the same for the same name, so that
+    /// Creates a verifier that no password matches, always the same for the same name, so that
     /// attackers cannot find out which users exist. `cost` is the number of iterations and the
-    /// bytes of the salt, if they differ from those of [`Verifier::new`].
+    /// length of the salt; `None` for those of [`Verifier::new`].
     pub fn decoy(secret: &[u8], user: &str, cost: Option<(NonZeroU32, usize)>) -> Verifier {
         let usual = (NonZeroU32::new(ITERATIONS).unwrap_or(NonZeroU32::MIN), SALT_BYTES);
         let (iterations, salt_bytes) = cost.unwrap_or(usual);
@@ -106,7 +106,7 @@ impl Verifier {
         }
     }
 
-    /// Returns the number of iterations and the bytes of the salt, which a client can see.
+    /// Returns the number of iterations and the length of the salt in bytes. Clients see both.
     pub fn cost(&self) -> (NonZeroU32, usize) {
         (self.iterations, self.salt.len())
     }
@@ -129,7 +129,7 @@ impl Verifier {
 }
 
 impl std::fmt::Display for Verifier {
-    /// Formats like PostgreSQL, also in its `pg_authid`.
+    /// Formats a verifier as PostgreSQL stores it in `pg_authid`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [salt, stored_key, server_key] =
             [&self.salt[..], &self.stored_key, &self.server_key].map(|bytes| BASE64.encode(bytes));

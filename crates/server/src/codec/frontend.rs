@@ -18,7 +18,7 @@ pub enum Message<'a> {
     Bind(Bind<'a>),
     /// Requests the description of a statement or portal.
     Describe(Target, &'a str),
-    /// Requests rows of a portal: its name, and the most rows; 0 for all.
+    /// Requests rows of a portal: its name, and the maximum number of rows; 0 for all.
     Execute(&'a str, u32),
     /// Closes a statement or portal.
     Close(Target, &'a str),

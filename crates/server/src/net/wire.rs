@@ -188,8 +188,8 @@ impl<S: Read + Write> Wire<S> {
         sent
     }
 
-    /// Switches to TLS. Errors: the handshake fails, or the client has sent more than it can have
-    /// sent before the answer to its request: an attacker in between may have injected it.
+    /// Switches to TLS. Errors: the handshake fails, or more bytes came in before the answer to the
+    /// client's request. They are not encrypted, and an attacker may have injected them.
     pub fn into_tls(mut self, config: &std::sync::Arc<rustls::ServerConfig>) -> Result<Self, ReadError> {
         self.consume();
         if self.end > self.start {

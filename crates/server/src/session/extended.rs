@@ -15,7 +15,7 @@ use super::Session;
 use super::message_error::MessageError;
 use super::portal::{Portal, Prepared, Progress, ResultFormats, UnscaledParameters};
 
-/// The error for a decoded message of another kind than its tag, which cannot happen.
+/// The error for a message that was decoded as another kind than its tag. Cannot happen.
 const OTHER: ProtocolError = ProtocolError::Malformed { message: "extended query" };
 
 impl<S: Read + Write> Session<S> {
@@ -132,7 +132,7 @@ impl<S: Read + Write> Session<S> {
         let Message::Close(target, name) = frontend::decode(b'C', self.wire.body())? else {
             return Err(OTHER.into());
         };
-        // Closing a statement or portal that does not exist is no error.
+        // Closing a statement or portal that does not exist is not an error.
         match (target, name.is_empty()) {
             (Target::Statement, true) => self.unnamed = None,
             (Target::Statement, false) => _ = self.statements.remove(name),

@@ -191,7 +191,7 @@ impl<S: Read + Write> Session<S> {
     fn fail(&mut self, tag: u8, failure: &Failure) {
         self.notices();
         backend::failure(&mut self.wire.out, Severity::Error, failure);
-        // This includes errors that the connection does not know, such as an invalid parameter.
+        // The connection has not seen errors such as an invalid parameter, so it is told of each.
         self.connection.fail();
         match tag {
             b'Q' | b'F' => self.finish_batch(),
@@ -204,7 +204,7 @@ impl<S: Read + Write> Session<S> {
     fn finish_batch(&mut self) {
         if self.is_implicit {
             self.is_implicit = false;
-            // This rolls back. The error that matters has already been reported.
+            // This rolls the transaction back. The client already has the error that caused it.
             let _ = self.connection.end_implicit();
         }
         self.drop_portals();
@@ -226,7 +226,8 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    /// Drops all portals outside a transaction, because they do not outlive theirs.
+    /// Outside a transaction, drops all portals: a portal does not outlive the transaction that
+    /// created it.
     fn drop_portals(&mut self) {
         if self.connection.status() == TransactionStatus::Idle && !self.is_implicit {
             self.drop_unnamed_portal();

@@ -18,7 +18,7 @@ pub struct Prepared {
     pub types: Vec<u32>,
     /// Parameters whose type depends on the scale of their values.
     pub unscaled: Option<UnscaledParameters>,
-    /// Parameters of unknown types, with the OIDs of these.
+    /// Parameters whose types the server does not know, with the OIDs of these types.
     foreign: Vec<(usize, u32)>,
 }
 
@@ -29,7 +29,7 @@ pub struct Prepared {
 pub struct UnscaledParameters {
     /// Types of all parameters with which the statement is prepared.
     pub kinds: Vec<Option<ColumnType>>,
-    /// Indices of the affected parameters.
+    /// Indices of those parameters.
     pub places: Vec<usize>,
 }
 
@@ -37,8 +37,8 @@ impl UnscaledParameters {
     /// The scale while no value is known.
     const SCALE: u8 = 10;
 
-    /// Returns the affected parameters of a statement that was prepared with these types, or `None`
-    /// if the statement itself infers a decimal for each numeric.
+    /// Returns the unscaled parameters of a statement that was prepared with these types; `None` if
+    /// the statement itself infers a decimal for every parameter that is declared as numeric.
     pub fn of(
         statement: &Statement,
         given: &[u32],
@@ -74,7 +74,7 @@ impl UnscaledParameters {
         }
     }
 
-    /// The most digits of a decimal.
+    /// Maximum number of digits of a decimal.
     const DIGITS: u8 = 38;
 }
 

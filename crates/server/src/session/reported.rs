@@ -4,7 +4,7 @@ use cairn_sql::Connection;
 
 use crate::codec::backend::parameter_status;
 
-/// The reported settings, with the values for those that a session does not hold itself.
+/// The reported settings, each with the value to report if the connection does not have it.
 const SETTINGS: [(&str, &str); 13] = [
     ("server_version", "15.0"),
     ("server_encoding", "UTF8"),

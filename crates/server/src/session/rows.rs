@@ -24,7 +24,7 @@ pub fn columns_of<'a>(statement: &'a Statement, rows: &Rows<'_>) -> Cow<'a, [Col
     if is_known { Cow::Borrowed(described) } else { Cow::Owned(own.to_vec()) }
 }
 
-/// The most bytes of a row: PostgreSQL's limit, which a message's length can represent.
+/// Maximum size of a row in bytes: PostgreSQL's limit, which a message's length can represent.
 const ROW_BYTES_MAX: usize = 1 << 30;
 
 /// Appends a row. The engine limits the number of columns to what a message can represent.

@@ -73,8 +73,8 @@ fn message(tag: u8, body: &[u8]) -> Vec<u8> {
 }
 
 /// Goal: answers do not pile up, even if a client sends many messages before it reads any. Method:
-/// as many messages as fit into one read, with answers of some thousand bytes each; the largest
-/// write.
+/// as many messages as fit into one read, with answers of some thousand bytes each; the size of the
+/// largest write is checked.
 #[test]
 fn answers_to_many_messages_go_out_before_the_last() {
     let columns = ["1"; 100].join(", ");

@@ -71,8 +71,8 @@ fn whole_number(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
 /// Decodes a value of the type with this OID. If the type is left to the statement, decodes a value
 /// of type `kind`.
 ///
-/// Errors: 22P03 for bytes that are no such value, 22003 for a value out of range, 22008 for a date
-/// or timestamp out of range.
+/// Errors: 22P03 for bytes that are not such a value, 22003 for a value out of range, 22008 for a
+/// date or timestamp out of range.
 pub fn decode(type_oid: u32, kind: &ColumnType, bytes: &[u8]) -> Result<Datum, Failure> {
     let what = super::kind_of(type_oid).unwrap_or_else(|| kind.clone());
     let malformed = || {

@@ -51,7 +51,7 @@ pub fn encode(out: &mut Vec<u8>, element: &ColumnType, text: &str) {
 
 /// Decodes a list whose elements have the type with this OID.
 ///
-/// Errors: 22P03 for bytes that are no such list, 0A000 for lists of lists, and those of the
+/// Errors: 22P03 for bytes that are not such a list, 0A000 for lists of lists, and those of the
 /// elements.
 pub fn decode(type_oid: u32, element: &ColumnType, bytes: &[u8]) -> Result<Datum, Failure> {
     let malformed = || {
@@ -88,7 +88,7 @@ pub fn decode(type_oid: u32, element: &ColumnType, bytes: &[u8]) -> Result<Datum
     Ok(Datum::List(items))
 }
 
-/// Parses `{...}`; `None` for text that is no list.
+/// Parses `{...}`; `None` for text that is not a list.
 fn read(text: &str) -> Option<List> {
     let mut list = List::default();
     let mut rest = text.chars().peekable();

@@ -91,7 +91,7 @@ fn list_oid_of(element: &ColumnType) -> u32 {
 /// The scale that a list of numerics is declared with.
 const NUMERIC_SCALE: u8 = 10;
 
-/// Returns the OID of a list type's elements; `None` for types that are no lists.
+/// Returns the OID of a list type's elements; `None` for types that are not lists.
 pub fn element_oid_of(list_oid: u32) -> Option<u32> {
     Some(match list_oid {
         1000 => oid::BOOL,

@@ -13,7 +13,7 @@ use crate::sqlstate;
 
 const BASE: u128 = 10_000;
 const NEGATIVE: u16 = 0x4000;
-/// The most digits of base 10 000 that 39 decimal digits before and after a point can span.
+/// Maximum number of digits of base 10 000 that 39 decimal digits around a point can span.
 const DIGITS_MAX: usize = 40;
 
 /// Appends the number `unscaled` / 10^`scale`.
@@ -56,7 +56,7 @@ pub fn encode(out: &mut Vec<u8>, unscaled: i128, scale: u8) {
 }
 
 /// Returns the number of digits after the point of a value in a client's format; `None` for a value
-/// that is no number, which its decoder reports.
+/// that is not a number, which its decoder reports.
 pub fn scale_of(value: &[u8], is_binary: bool) -> Option<u8> {
     if is_binary {
         // The header: count, weight, sign, scale.
@@ -72,7 +72,7 @@ pub fn scale_of(value: &[u8], is_binary: bool) -> Option<u8> {
     u8::try_from(i32::try_from(behind).ok()?.saturating_sub(exponent).max(0)).ok()
 }
 
-/// Decodes a number. Errors: 22P03 for bytes that are no number; 22003 for NaN, infinity and
+/// Decodes a number. Errors: 22P03 for bytes that are not a number; 22003 for NaN, infinity and
 /// numbers of more than 38 digits.
 pub fn decode(bytes: &[u8]) -> Result<Datum, Failure> {
     let malformed = || Failure::new(sqlstate::INVALID_BINARY_REPRESENTATION, "invalid binary numeric");

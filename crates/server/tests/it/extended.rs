@@ -32,8 +32,9 @@ fn prepared_statements() {
     assert_eq!(client.ask(&[bind("", "i", false, &[]), sync()]), "E ERROR 26000\nZ I\n");
 }
 
-/// Goal: the observer is called once for each statement that succeeds, with its rows. Method: both
-/// protocols; rows fetched in parts, abandoned, and left while others run; failures.
+/// Goal: the observer is called once for each statement that succeeds, with its rows. Method:
+/// statements of both protocols; portals that are fetched in parts, closed early, or still
+/// suspended while another statement runs; statements that fail.
 #[test]
 fn statements_are_observed() {
     let (said, hears) = std::sync::mpsc::channel();
@@ -244,7 +245,7 @@ fn numeric_parameters_have_the_digits_of_their_values() {
     let told = client.ask(&[bind("", "s", true, &[Some(&binary)]), execute("", 0), sync()]);
     // 24.690: again two groups, and a scale of three.
     assert_eq!(told, "2\nD 000200000000000300181af4\nC SELECT 1\nZ I\n");
-    // The general path returns the type as well.
+    // On the general path, too, the parameter has the scale of its value.
     assert_eq!(
         ask(&mut client, "SELECT $1 AS x FROM t AS p JOIN t AS q ON p.a = q.a WHERE p.a = 1", Some(b"1.50")),
         row("x", "1.50")

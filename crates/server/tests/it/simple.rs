@@ -196,9 +196,9 @@ fn errors_say_what_they_are_about() {
 }
 
 /// Goal: savepoints need a block begun by the client. Among statements that were merely sent
-/// together, one fails and rolls them back, and leaves no transaction open. Method: each savepoint
-/// statement after a change, in both protocols; whether another session can then change the rows
-/// that come later.
+/// together, a savepoint statement fails, rolls the others back, and leaves no transaction open.
+/// Method: each savepoint statement after an INSERT, in both protocols; the same row is then
+/// inserted again, and another session can delete it.
 #[test]
 fn savepoints_are_for_blocks() {
     let host = Host::new();

@@ -7,10 +7,10 @@ use super::{Draft, Job, JobKind, Reason};
 use crate::options::{CompactionPri, Options};
 use crate::tree::{File, Tree};
 
-/// The least number of files for which a merge within level 0 is worthwhile.
+/// Minimum number of files for which a merge within level 0 is worthwhile.
 const WITHIN_ZERO_FILES_MIN: usize = 4;
 
-/// The most files that one trivial move takes.
+/// Maximum number of files that one trivial move takes.
 const MOVES_MAX: usize = 4;
 
 /// Picks from the level with the highest score that has a free file.

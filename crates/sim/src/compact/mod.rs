@@ -1,8 +1,8 @@
 //! Compaction picking: decides which files are merged, and when. Each compaction style has a file
 //! with a function from a tree to a job.
 //!
-//! The rules of RocksDB's compaction pickers are rewritten here for sampled keys. Those of Cairn are
-//! not: `kv.rs` asks the policies that `cairn kv` itself runs.
+//! The rules of RocksDB's compaction pickers are rewritten here for sampled keys. Those of Cairn
+//! are not: `kv.rs` asks the policies that `cairn kv` itself runs.
 
 mod fifo;
 mod inputs;

@@ -30,8 +30,8 @@ pub(super) fn order<'t>(
     first.into_iter().chain(others.map(|Reverse((_, at))| at))
 }
 
-/// Computes the sort keys of files. The smallest key is tried first; of equal ones, the first file
-/// in key order.
+/// Computes the sort keys of files. The file with the smallest sort key is tried first; of files
+/// with the same one, the first of the level.
 struct Keys<'t> {
     pri: CompactionPri,
     files: &'t [File],

@@ -185,8 +185,9 @@ Level    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) Wnew(GB) Mov
         assert!(apply_db_bench(&mut hardware, "nothing", "x").is_err());
     }
     /// Goal: with the costs from a `LOG`, the model predicts the measured time of its merges.
-    /// Method: the same table with codecs that take none, part, and more than all of the time;
-    /// processor seconds of reading, merging and writing by the model's rule.
+    /// Method: the same table with codecs that take none, part, and more than all of the measured
+    /// time; for each, the model's processor seconds for reading, merging and writing add up to the
+    /// table's.
     #[test]
     fn merges_of_a_log_take_what_they_took() {
         const GB: f64 = 1073741824.0;

@@ -23,7 +23,7 @@ pub struct Probes {
     pub runs: f64,
     /// Real entries in all files.
     pub entries_total: f64,
-    /// Real entries that are the newest of their key and no tombstones.
+    /// Real entries that are the newest of their key and not tombstones.
     pub entries_live: f64,
     /// Number of data blocks.
     pub blocks_total: f64,

@@ -38,7 +38,8 @@ pub struct Flow {
     pub(super) threads: f64,
     /// Processor seconds of each thread.
     pub(super) thread_secs: f64,
-    /// The most of a core that each thread can have: all threads of a job work at the same time.
+    /// Maximum part of a core that each thread can have: all threads of a job work at the same
+    /// time.
     core_most: f64,
     /// Seconds that the reads take, which overlap the processor time.
     read_secs: f64,

@@ -1,5 +1,5 @@
 //! Shares disk and cores among flows that need both at the same time. Cores are shared by thread,
-//! as a scheduler does it, and bandwidth by progressive filling.
+//! as by a scheduler, and bandwidth by progressive filling.
 
 mod contention;
 mod flow;

@@ -4,17 +4,17 @@ use super::contention::Contention;
 use super::flow::{Flow, Interference, NO_INTERFERENCE};
 use super::{ALL, RESOURCES, Resource};
 
-/// The least part of a core that a thread gets.
+/// Minimum part of a core that a thread gets.
 const CORE_MIN: f64 = 1e-6;
 
 /// Bisection steps to find the part of a core that each thread gets.
 const BISECTIONS: usize = 36;
 
-/// The most rounds to reconcile cores and disk when both are short.
+/// Maximum number of rounds to reconcile cores and disk when both are short.
 const ROUNDS_MAX: usize = 200;
 
-/// The most rounds to reconcile waits with load: waits grow on busy cores, and the load depends on
-/// the waits.
+/// Maximum number of rounds to reconcile waits with load: waits grow on busy cores, and the load
+/// depends on the waits.
 const CONTENTION_ROUNDS_MAX: usize = 40;
 
 /// Computes the speed of each flow, 1 for one that runs as if alone, and the resource that holds

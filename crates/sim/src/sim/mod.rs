@@ -38,7 +38,7 @@ use live::Live;
 use memtable::Sealed;
 pub use paced::{is_read_moment, preload_order};
 
-/// The most events of a run.
+/// Maximum number of events of a run.
 const EVENTS_MAX: u64 = 50_000_000;
 
 /// How often the costs of lookups are recomputed in a run with reads; the points in between reuse
@@ -390,7 +390,7 @@ impl Simulation {
         *self.bottlenecks.entry(bottleneck).or_default() += secs;
         *self.since.bottlenecks.entry(bottleneck).or_default() += secs;
         if let Some(cause) = self.controller.stall.cause() {
-            // A limit that no writer reaches is no stall.
+            // A limit that no writer reaches is not a stall.
             let is_stopped = self.controller.stall.is_stopped();
             let waited = if is_stopped { secs } else { secs * self.shares.asleep };
             if waited > 0.0 && (self.traffic.bytes_per_sec > 0.0 || self.backlog > 0.0) {

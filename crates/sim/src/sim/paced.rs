@@ -10,7 +10,7 @@ use crate::options::{CompactionStyle, Engine};
 use crate::results::Outcome;
 use crate::tree::Entry;
 
-/// The most compactions after one flush of a paced run: far more than any tree needs.
+/// Maximum number of compactions after one flush of a paced run: far more than any tree needs.
 const JOBS_PER_FLUSH_MAX: usize = 1_000_000;
 
 /// Returns the key order of a random preload. The lab fills real stores in the same order.

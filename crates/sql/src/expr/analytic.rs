@@ -1,9 +1,9 @@
 //! Functions on floating-point numbers: roots, powers, logarithms and trigonometry, with
 //! PostgreSQL's errors outside their domains.
 //!
-//! A numeric is computed as a double. NaN gives NaN. Functions whose names end in `d` take or return
-//! degrees. Errors: 22003 for numbers outside the domain, and for results that are too large or too
-//! small.
+//! A numeric is computed as a double. NaN gives NaN. Functions whose names end in `d` take or
+//! return degrees. Errors: 22003 for numbers outside the domain, and for results that are too large
+//! or too small.
 
 use super::{degrees, hyperbolic};
 use crate::error::{Error, Result};

@@ -141,9 +141,9 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }
 
-/// Returns the logical optimizer rules. [`DateComparisons`] follows constant folding, so that its comparisons
-/// can still be pushed down to the tables. [`LateColumns`] is last, when unused columns have been
-/// pruned.
+/// Returns the logical optimizer rules. [`DateComparisons`] follows constant folding, so that its
+/// comparisons can still be pushed down to the tables. [`LateColumns`] is last, when unused columns
+/// have been pruned.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules: Vec<_> = Optimizer::new().rules.into_iter().map(guarded).collect();
     let constants = rules.iter().position(|rule| rule.name() == "simplify_expressions");

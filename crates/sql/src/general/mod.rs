@@ -1,8 +1,8 @@
 //! The general path: DataFusion plans and runs, over our tables, the statements that the direct
 //! path does not handle.
 //!
-//! The rest of the crate sees only [`GENERAL`], through the traits in `session/general.rs`, and only
-//! this folder names DataFusion; `tests/it/layers.rs` checks it.
+//! The rest of the crate sees only [`GENERAL`], through the traits in `session/general.rs`, and
+//! only this folder names DataFusion; `tests/it/layers.rs` checks it.
 
 mod aggregates;
 mod change;

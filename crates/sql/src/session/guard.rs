@@ -6,8 +6,8 @@ use crate::expr::Context;
 use crate::rows::{Source, Walk};
 
 /// A statement whose rows are being read, which may continue meanwhile. Dropping the guard does not
-/// end it: the reader calls [`StatementGuard::end`] after the last row, after an error, and when its
-/// rows are no longer wanted.
+/// end it: the reader calls [`StatementGuard::end`] after the last row, after an error, and when
+/// its rows are no longer wanted.
 #[derive(Debug)]
 pub(crate) struct StatementGuard<'c> {
     session: &'c mut Session,

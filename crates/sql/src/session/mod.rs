@@ -1,5 +1,5 @@
-//! The state of a connection: its transaction, settings and cursors. Statements are prepared and run
-//! above it, in `executor/`.
+//! The state of a connection: its transaction, settings and cursors. Statements are prepared and
+//! run above it, in `executor/`.
 
 mod catalog_state;
 mod cursors;

@@ -385,8 +385,8 @@ fn updates_leave_other_columns() {
 }
 
 /// Goal: a CASE whose results have several types has the type that holds all of them in VALUES too.
-/// Method: items that DataFusion types by the first result, alone, below a cast of the column, in an
-/// operator, and with times.
+/// Method: items that DataFusion types by the first result, alone, below a cast of the column, in
+/// an operator, and with times.
 #[test]
 fn case_has_one_type_in_values() {
     let mut c = database().connect();
@@ -403,8 +403,8 @@ fn case_has_one_type_in_values() {
     assert_eq!(ask(&mut c, &format!("values ({time})")), ["2024-02-29 12:34:56"]);
 }
 
-/// Goal: an OFFSET skips the first rows of its own order, whatever the order above it, and a sort by
-/// columns that are constant in the parts of a UNION is kept.
+/// Goal: an OFFSET skips the first rows of its own order, whatever the order above it, and a sort
+/// by columns that are constant in the parts of a UNION is kept.
 /// Method: unions of constants, of which DataFusion takes every order for every other; sorts by
 /// nothing but constants.
 #[test]

@@ -1,4 +1,5 @@
-//! The schema lock (`transaction/schema_lock.rs`): a transaction that changes the schema runs alone.
+//! The schema lock (`transaction/schema_lock.rs`): a transaction that changes the schema runs
+//! alone.
 
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::sync::{Arc, Condvar, Mutex, lock};

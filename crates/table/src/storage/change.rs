@@ -80,8 +80,8 @@ pub(crate) fn change_page<'o>(
     Ok(())
 }
 
-/// Returns whether a change of a page is checked in tests: each of them if there are few records, and
-/// some otherwise.
+/// Returns whether a change of a page is checked in tests: each of them if there are few records,
+/// and some otherwise.
 fn is_sampled(page: &[u8]) -> bool {
     const FEW: usize = 32;
     Node(page).count().is_ok_and(|count| count < FEW || count.is_multiple_of(FEW))

@@ -16,9 +16,9 @@ pub trait Log: fmt::Debug + Send + Sync {
     /// Errors: the log's; nothing is changed then.
     fn append(&self, record: &[u8]) -> Result<Lsn>;
 
-    /// Frees a part of the reserve if this thread's work gives space back (`reclaiming.rs`), so that an
-    /// append that failed for a full disk can be tried again. Returns false if there is nothing
-    /// to free.
+    /// Frees a part of the reserve if this thread's work gives space back (`reclaiming.rs`), so
+    /// that an append that failed for a full disk can be tried again. Returns false if there is
+    /// nothing to free.
     fn give_up_reserve(&self) -> bool {
         false
     }

@@ -37,8 +37,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Inserts a record at a claimed key. Returns false if there is one. Like [`Transaction::put_record`],
-    /// with a single descent.
+    /// Inserts a record at a claimed key. Returns false if there is one. Like
+    /// [`Transaction::put_record`], with a single descent.
     pub(super) fn insert_record(&mut self, tree: &Tree, key: &Key, record: &[u8]) -> Result<bool> {
         debug_assert!(!is_ghost(record), "a ghost is inserted as a record");
         self.edit(tree, key, Expected::Nothing, record)

@@ -11,8 +11,9 @@ fn small() -> Options {
     options
 }
 
-/// Makes a database with every kind of page and of record: ordinary and packed leaves, a long row, a
-/// unique index with included columns, NULLs, a deleted row, a foreign key, a view and a namespace.
+/// Makes a database with every kind of page and of record: ordinary and packed leaves, a long row,
+/// a unique index with included columns, NULLs, a deleted row, a foreign key, a view and a
+/// namespace.
 fn make(fs: &Arc<dyn Fs>) -> Database {
     let db = Database::open_seeded(fs, path(), &small(), &mut SeededRng::new(7)).unwrap();
     let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();

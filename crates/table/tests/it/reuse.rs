@@ -22,8 +22,8 @@ fn reusable(fixture: &Fixture) -> ReusableTransaction {
     transaction.commit_reusable(DURABILITY, || {}).unwrap().unwrap()
 }
 
-/// Goal: a reusable transaction holds back nothing, and the next one sees all commits by then, of rows
-/// and tables.
+/// Goal: a reusable transaction holds back nothing, and the next one sees all commits by then, of
+/// rows and tables.
 #[test]
 fn reusable_transaction_holds_no_snapshot() {
     let fixture = Fixture::new();
@@ -120,8 +120,8 @@ fn reused_transaction_has_own_read_set() {
     assert_eq!(all(&fixture.begin(), &table, None), ["1,12", "2,21"]);
 }
 
-/// Goal: each transaction is stopped by its own canceller, and a transaction is not reused by another
-/// database.
+/// Goal: each transaction is stopped by its own canceller, and a transaction is not reused by
+/// another database.
 #[test]
 fn another_canceller_and_database() {
     let (fixture, other) = (Fixture::new(), Fixture::new());

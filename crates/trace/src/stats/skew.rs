@@ -33,9 +33,9 @@ pub struct Zipf {
 /// A point of the curve of shares.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RankPoint {
-    /// This share of the keys, hottest first,
+    /// A share of the keys, counted from the hottest.
     pub keys_share: f64,
-    /// gets this share of the uses.
+    /// The share of all uses that those keys get.
     pub uses_share: f64,
 }
 

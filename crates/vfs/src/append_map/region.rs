@@ -134,7 +134,7 @@ impl Region {
     /// Removes pages from the process's memory. They stay in the page cache, dirty ones included.
     /// `part` must begin and end on a page boundary or at the bounds of the range.
     pub(super) fn release_memory(&self, part: Range<u64>) -> io::Result<()> {
-        // Pages beside the part would be released as well.
+        // Otherwise, pages beside the part would be released as well.
         assert!(part.start >= self.range.start && part.end <= self.range.end, "{part:?} is not mapped");
         assert!(
             part.start < part.end && part.start == self.page_start(part.start),

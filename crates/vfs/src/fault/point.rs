@@ -1,4 +1,4 @@
-//! Draws the disks that a power loss may leave.
+//! Creates disk images that a power loss may leave behind.
 
 use std::sync::Arc;
 

@@ -17,8 +17,7 @@ use crate::{Error, Result};
 pub(super) enum HeaderPage {
     /// At least one copy is sound; the second field is the offset of a damaged one.
     Sound(Header, Option<usize>),
-    /// No copy was ever written, or not under this name: a segment that was prepared but never
-    /// begun.
+    /// No copy was ever written under this name: the segment was prepared but never begun.
     Unused,
     /// Something was written, but neither copy is sound.
     Damaged,
@@ -227,8 +226,8 @@ fn check_number(header: Header, number: u32, damaged: Option<usize>) -> HeaderPa
     if header.number == number { HeaderPage::Sound(header, damaged) } else { HeaderPage::Unused }
 }
 
-/// Returns the first offset in `bytes`, which begin at offset `start`, of a plausible record head
-/// whose record ends by `limit`, and the length of its payload.
+/// Finds the first plausible record head in `bytes`, which begin at offset `start`, whose record
+/// ends by `limit`. Returns its offset and the length of its payload.
 fn find_head(bytes: &[u8], seed: Seed, start: u32, limit: u32) -> Option<(u32, u32)> {
     debug_assert!(start.is_multiple_of(RECORD_ALIGNMENT), "no record begins at {start}");
     for (index, words) in bytes.windows(HEAD_BYTES).step_by(8).enumerate() {

@@ -220,9 +220,9 @@ fn release_is_careful() {
 }
 
 /// Goal: when the caller knows that nothing was released, every missing segment before the newest
-/// is detected, including the oldest; a segment released before the newest was begun is not missed.
-/// Method: remove each in turn, from a log and from one that was reopened with a part of it
-/// released.
+/// is detected, including the oldest. A segment released before the newest was begun does not count
+/// as missing. Method: remove each in turn, from a log and from one that was reopened with a part
+/// of it released.
 #[test]
 fn segments_that_are_gone() {
     let fs = memory();

@@ -1,5 +1,5 @@
 //! Torn ends: zeroed or overwritten from every byte on. Truncated files are detected separately,
-//! see `known`.
+//! see `known_state.rs`.
 
 use super::*;
 

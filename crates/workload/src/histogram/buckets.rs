@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 /// A scale. Larger values are in later buckets.
 pub trait Buckets: Debug + Clone {
-    /// The values that are counted. The default is the smallest.
+    /// The type of the counted values. Its default must be the smallest of them.
     type Value: Copy + PartialOrd + Default + Debug;
 
     /// Returns the bucket of a value.
@@ -22,7 +22,7 @@ pub trait Buckets: Debug + Clone {
 pub struct Decades;
 
 const PER_DECADE: f64 = 48.0;
-/// Sixteen decades, because a write that is stopped may wait as long as the whole run.
+/// Sixteen decades, because a stalled write may wait for as long as the whole run.
 const DECADE_BUCKETS: usize = 768;
 /// The upper end of the first bucket, seconds.
 const SECONDS_MIN: f64 = 1e-8;

@@ -183,8 +183,9 @@ mod tests {
         assert_eq!(found.max_us, 10_000.0);
     }
 
-    /// Goal: a share that ends exactly at a latency returns that latency. Method: four latencies of
-    /// equal weight, and the shares that one, two, three and all of them make up.
+    /// Goal: if a share of the observations ends exactly at a latency, its quantile is that latency
+    /// and not the next one. Method: four latencies of equal weight; the quantiles of one to four
+    /// quarters.
     #[test]
     fn shares_that_end_with_a_latency() {
         let mut histogram = Seconds::default();
@@ -216,8 +217,8 @@ mod tests {
         }
     }
 
-    /// Goal: long waits have correct percentiles too. Method: stops of a quarter of an hour and one
-    /// of a day, then one as long as a run may be.
+    /// Goal: long waits have correct percentiles too. Method: stalls of a quarter of an hour and
+    /// one of a day, then one as long as a run may be.
     #[test]
     fn long_waits_have_percentiles() {
         let mut histogram = Seconds::default();

@@ -118,7 +118,8 @@ pub struct Options {
     pub mode: Mode,
     /// Seed of orders and shuffles.
     pub seed: u64,
-    /// Only cases and contenders whose name ([`case_name`](crate::core::recorder::case_name)) contains this.
+    /// Only cases and contenders whose name ([`case_name`](crate::core::recorder::case_name))
+    /// contains this.
     pub filter: Option<String>,
     /// Whether the run is for a dashboard with a history. The filter is ignored then, because it
     /// would leave gaps in the history.

@@ -237,7 +237,7 @@ fn swept(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>), Re
     Ok((axes, points))
 }
 
-/// Runs a small sweep and returns values and figures of each configuration.
+/// Runs a small sweep. Returns the varied values and the figures of each configuration.
 pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<Json<Value>, Refusal> {
     let asked: SweepRequest = json::parse(&body, "the request").map_err(refuse)?;
     let config = config_of(&asked.config.to_string(), &shared.start)?;

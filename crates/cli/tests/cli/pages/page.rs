@@ -6,7 +6,7 @@
 //! | `console varies` | each command is run and must succeed; its output differs between machines |
 //! | `sh` | the block is run as one script, which must succeed |
 //! | `sh not-run: WHY`, `console not-run: WHY` | nothing is run, for this reason |
-//! | `csv NAME`, `json NAME`, `jsonl NAME`, `sql NAME`, `ini NAME` | a file for the commands below |
+//! | `csv NAME`; also `json`, `jsonl`, `sql`, `ini` | a file for the commands below |
 //!
 //! A comment that begins with `<!-- given` is a script that creates files which a reader would
 //! have. It is run but not rendered. All parts of a page run in one scratch directory, from top to

@@ -520,8 +520,9 @@ fn beside_writers() {
     });
 }
 
-/// Goal: a memtable that an ingestion replaces no longer counts towards the memory of all memtables.
-/// Method: a store with a budget; an ingestion beside the memtable's keys and one among them.
+/// Goal: a memtable that an ingestion replaces no longer counts towards the memory of all
+/// memtables. Method: a store with a budget; an ingestion beside the memtable's keys and one among
+/// them.
 #[test]
 fn a_replaced_memtable_leaves_the_budget() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -169,8 +169,8 @@ impl<P: Policy + ?Sized> World<P> {
         self.slots.tried.borrow_mut().clear();
         let victim = self.policy.evict(incoming.map(PageId::from_u64), &self.slots);
         assert_eq!(victim, self.slots.claimed.get(), "what is claimed is returned");
-        // Once before and once after others have lost their marks; S3-FIFO has three marks to
-        // remove.
+        // A policy tries a frame once before and once after other frames have lost their marks, and
+        // once more for each mark that it removes: S3-FIFO up to three.
         let most = match self.policy.hits() {
             Hits::Marked { max } => 2 + usize::from(max),
             Hits::Logged => 2,

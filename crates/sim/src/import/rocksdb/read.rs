@@ -17,7 +17,7 @@ const USUAL_BITS: f64 = 10.0;
 /// should never be reached.
 const BYTES_MAX: i128 = 1 << 50;
 const COUNT_MAX: i128 = 1_000_000;
-/// The most characters of a value that a note repeats.
+/// Maximum number of characters of a value that a note repeats.
 const VALUE_CHARS: usize = 40;
 
 /// Returns the major version from a value of `rocksdb_version`.
@@ -30,7 +30,7 @@ fn major_version(value: &str) -> Option<u32> {
 ///
 /// Unknown names and sections, and values that are not modelled, are accepted with a note. So are
 /// values that contradict each other: they become the values that RocksDB uses when it opens a
-/// store. Errors: [`Error::Parse`] with line and name, for text that is no such file, for
+/// store. Errors: [`Error::Parse`] with line and name, for text that is not such a file, for
 /// impossible values of modelled settings, and for a missing column family.
 pub fn import_rocksdb(text: &str, family: &str, file: &str) -> Result<Imported> {
     // The file is complete, and settings that it omits have the engine's defaults.

@@ -14,8 +14,8 @@ use crate::syntax::build::number;
 use crate::syntax::{ident, last_name};
 use crate::types::name_of;
 
-/// Returns the arguments of a call with named arguments by position; `None` for other calls, and for
-/// functions whose arguments have no names.
+/// Returns the arguments of a call with named arguments by position; `None` for other calls, and
+/// for functions whose arguments have no names.
 ///
 /// Errors: 42883 for an unknown or repeated name.
 pub(crate) fn positional(function: &ast::Function) -> crate::Result<Option<Vec<Expr>>> {

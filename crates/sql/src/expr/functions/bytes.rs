@@ -10,9 +10,10 @@ use crate::sqlstate::INVALID_PARAMETER_VALUE;
 pub(super) static ROWS: &[Function] = &[
     function("bit_length", &[Bytea], Integer, |c| Ok(Datum::Int((c.bytes(0).len() * 8) as i32)))
         .doc("Number of bits.", &[("bit_length('\\x1234'::bytea)", "16")]),
-    // The general path has one of its own: a constant text that it has computed looks like a literal.
     general("decode", &[Text, Text], Bytea)
         .doc("Bytes of a text in `hex`, `base64` or `escape`.", &[("decode('00ff', 'hex')", "\\x00ff")]),
+    // The general path has one of its own: a constant text that it has computed looks like a
+    // literal.
     function("encode", &[Bytea, Text], Text, encode).native().doc(
         "As a text, in the format hex, base64 or escape.",
         &[

@@ -5,10 +5,10 @@
 //! columns need not be read, sent to another thread or hashed. Where the keys are few, their rows
 //! are looked up, and the larger side is not scanned at all. [`JoinKeysExec`] sits on top of the
 //! smaller side and collects the keys that pass through. The scan
-//! ([`TableScan`](crate::general::scan::TableScan)) applies them once they are complete, and returns
-//! unfiltered rows until then. The idea is semijoin reduction by a filter (Bratbergsengen, VLDB
-//! 1984). DuckDB and DataFusion's own file scans do it too. With lookups it becomes an index join
-//! that is chosen at run time, when the number of lookups is known.
+//! ([`TableScan`](crate::general::scan::TableScan)) applies them once they are complete, and
+//! returns unfiltered rows until then. The idea is semijoin reduction by a filter (Bratbergsengen,
+//! VLDB 1984). DuckDB and DataFusion's own file scans do it too. With lookups it becomes an index
+//! join that is chosen at run time, when the number of lookups is known.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -8,11 +8,11 @@
 //! MATERIALIZED`.
 //!
 //! The statement's text is rewritten before planning (`rewrite/withs.rs`): such a query gets a
-//! limit that is a call of [`SHARED_CTE`]. The marker identifies its plan at each reference, where an
-//! operator ([`SharedCte`]) replaces it. No condition (`rules/guarded_rules.rs`) and no limit is pushed through
-//! that operator, so that all copies of the plan return the same rows. In a run, the first copy
-//! that is asked for rows starts its plan. The batches are materialized for the others, in memory
-//! or in files, until the run is over ([`CteResults`]).
+//! limit that is a call of [`SHARED_CTE`]. The marker identifies its plan at each reference, where
+//! an operator ([`SharedCte`]) replaces it. No condition (`rules/guarded_rules.rs`) and no limit is
+//! pushed through that operator, so that all copies of the plan return the same rows. In a run, the
+//! first copy that is asked for rows starts its plan. The batches are materialized for the others,
+//! in memory or in files, until the run is over ([`CteResults`]).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -349,9 +349,9 @@ async fn next(
 #[derive(Debug, Default)]
 pub(crate) struct CteResults(Mutex<HashMap<i64, Slot>>);
 
-/// Gives operators access to [`CteResults`], as an extension of the session configuration. The reference
-/// is weak because the streams in it hold the configuration: a run that ends early would otherwise
-/// keep itself, and its view of the database, alive forever.
+/// Gives operators access to [`CteResults`], as an extension of the session configuration. The
+/// reference is weak because the streams in it hold the configuration: a run that ends early would
+/// otherwise keep itself, and its view of the database, alive forever.
 #[derive(Debug)]
 pub(crate) struct RunCteResults(Weak<CteResults>);
 

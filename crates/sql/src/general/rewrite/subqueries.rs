@@ -1,14 +1,14 @@
 //! Subqueries that DataFusion does not support, or evaluates differently than PostgreSQL.
 //!
-//! | PostgreSQL                                  | here                                                                       |
-//! |---------------------------------------------|----------------------------------------------------------------------------|
-//! | `x NOT IN (Q)` as a condition               | `NOT EXISTS (SELECT FROM (Q) s(y) WHERE y = x OR y IS NULL OR x IS NULL)`  |
-//! | `x IN (Q)` where NULL differs from false    | a CASE over counts of rows of Q                                            |
-//! | `(x, y) IN (Q)` as a condition              | `EXISTS (SELECT FROM (Q) s(a, b) WHERE a = x AND b = y)`                   |
-//! | `x = ANY (Q)`, `x <> ALL (Q)`               | `x IN (Q)`, `x NOT IN (Q)`                                                 |
-//! | `x < ANY (Q)`, `x >= ALL (Q)` ...           | comparison with the minimum or maximum of Q, and counts (`quantified.rs`)  |
-//! | correlated scalar `(Q)`                     | `cairn_one((SELECT array_agg(..) ..))`, which rejects a second row         |
-//! | correlated `(Q ORDER BY b LIMIT 1)`         | `(SELECT first_value(.. ORDER BY b) ..)`                                   |
+//! | PostgreSQL | here |
+//! |---|---|
+//! | condition `x NOT IN (Q)` | `NOT EXISTS` of rows that equal x; NULLs count as equal |
+//! | condition `(x, y) IN (Q)` | `EXISTS (SELECT FROM (Q) s(a, b) WHERE a = x AND b = y)` |
+//! | `x IN (Q)` where NULL differs from false | a CASE over counts of rows of Q |
+//! | `x = ANY (Q)`, `x <> ALL (Q)` | `x IN (Q)`, `x NOT IN (Q)` |
+//! | `x < ANY (Q)`, `x >= ALL (Q)` ... | minimum or maximum of Q, and counts (`quantified.rs`) |
+//! | correlated scalar `(Q)` | `cairn_one((SELECT array_agg(..) ..))`, which rejects two rows |
+//! | correlated `(Q ORDER BY b LIMIT 1)` | `(SELECT first_value(.. ORDER BY b) ..)` |
 //!
 //! If Q is correlated and simple, the condition goes into Q itself, so that DataFusion turns it
 //! into a join. `general/rules/unnest` handles other correlated subqueries.
@@ -342,8 +342,8 @@ fn width(body: &ast::SetExpr) -> Option<usize> {
     }
 }
 
-/// Returns the rows of a subquery that equal a row. With `nullable`, also those for which a NULL makes
-/// the comparison unknown.
+/// Returns the rows of a subquery that equal a row. With `nullable`, also those for which a NULL
+/// makes the comparison unknown.
 fn of_row(row: &Expr, query: &ast::Query, nullable: bool, around: &Around<'_>) -> Option<Box<ast::Query>> {
     let Expr::Tuple(row) = row else { return None };
     let beside = around.lookup.looks_outside(query);
@@ -411,8 +411,8 @@ pub(super) fn nullable(expr: &mut Expr, name: &str, lookup: Lookup<'_>) {
     });
 }
 
-/// Like [`nullable`], for a condition. A scalar subquery that is an operand of a comparison needs no
-/// wrapper: NULL rejects the row anyway, and without the wrapper the scan can use the value.
+/// Like [`nullable`], for a condition. A scalar subquery that is an operand of a comparison needs
+/// no wrapper: NULL rejects the row anyway, and without the wrapper the scan can use the value.
 pub(super) fn maybe_in_condition(expr: &mut Expr, lookup: Lookup<'_>) {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {

@@ -80,8 +80,8 @@ fn push_filter(
 }
 
 /// Wraps `single_distinct_aggregation_to_group_by`, which adds the sums of groups once more. The
-/// sum of a sum of numerics has more digits, so that the columns of the plan would change their
-/// types, and what was coerced to the old types could not be computed.
+/// sum of a sum of numerics has more digits, so the columns of the plan would change their types,
+/// and expressions that were coerced to the old types would fail.
 fn separate_distinct(
     rule: &Rule,
     plan: LogicalPlan,

@@ -4,9 +4,9 @@
 //! already. It pushes the row limit of a sort along, even past operators that drop or combine rows.
 //! For example, in `SELECT DISTINCT x ... ORDER BY x LIMIT 3` over groups in the order of `x`, it
 //! kept three rows below the last step of DISTINCT, duplicates among them. Therefore the limit is
-//! hidden from the rule. A sort that is needed is wrapped in [`HiddenSort`], an operator of which the
-//! rule sees only the order. Where the rows are sorted already, [`RequireOrderAndLimit`] replaces the sort and
-//! requires that order.
+//! hidden from the rule. A sort that is needed is wrapped in [`HiddenSort`], an operator of which
+//! the rule sees only the order. Where the rows are sorted already, [`RequireOrderAndLimit`]
+//! replaces the sort and requires that order.
 //!
 //! The rule also moves sorts past OFFSET, which then skips other rows: in `SELECT * FROM (SELECT b
 //! FROM t ORDER BY a OFFSET 6) q ORDER BY b` those with the least `b`. Therefore an OFFSET is
@@ -103,8 +103,8 @@ fn is_plain_sort(plan: &Plan) -> bool {
     }
 }
 
-/// Whether the input of a sort has its order already. Of a UNION that is not known: what its parts
-/// have in common does not hold of all its rows.
+/// Whether the input of a sort has its order already. For a UNION this is not known: a property of
+/// all its parts need not hold for all its rows.
 fn is_sorted(sort: &SortExec) -> Result<bool> {
     let input = sort.input();
     let is_satisfied = input.equivalence_properties().ordering_satisfy(sort.expr().clone())?;
@@ -222,9 +222,9 @@ impl ExecutionPlan for HiddenSort {
         vec![self.order.clone().map(OrderingRequirements::from)]
     }
 
-    /// The rule would move a sort that an operator above needs below one that claims to maintain the
-    /// order, and skip other rows. A required order prevents that only where it is not trivial: of
-    /// a union of constants the rule takes every order for compatible with every other.
+    /// The rule would move a sort that an operator above needs below one that claims to maintain
+    /// the order, and skip other rows. A required order prevents that only where it is not trivial:
+    /// of a union of constants the rule takes every order for compatible with every other.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

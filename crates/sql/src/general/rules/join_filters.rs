@@ -28,9 +28,9 @@ use crate::general::tree::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Puts [`JoinKeysExec`] on top of the smaller (build) side of a hash join, where that side drops rows
-/// and the larger side comes from a scan that can use join filters. It runs after all rules that
-/// would have to preserve the link between the two.
+/// Puts [`JoinKeysExec`] on top of the smaller (build) side of a hash join, where that side drops
+/// rows and the larger side comes from a scan that can use join filters. It runs after all rules
+/// that would have to preserve the link between the two.
 #[derive(Debug)]
 pub(crate) struct PushJoinFilters;
 

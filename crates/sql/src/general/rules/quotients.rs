@@ -193,9 +193,9 @@ fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 }
 
 /// Casts the results of a CASE that are numbers or times of several types to the type that holds
-/// all of them. Until type coercion, DataFusion takes the type of the first result for the CASE, and
-/// sums, quotients and columns of VALUES on it would be planned with that type. The results already
-/// have their final scales, in particular quotients have those of this module.
+/// all of them. Until type coercion, DataFusion takes the type of the first result for the CASE,
+/// and sums, quotients and columns of VALUES on it would be planned with that type. The results
+/// already have their final scales, in particular quotients have those of this module.
 fn of_one_type(expr: Expr, schema: &DFSchema) -> Expr {
     let kind = if matches!(expr, Expr::Case(_)) { type_of(&expr, schema) } else { None };
     let is_known =
