@@ -1,0 +1,239 @@
+"""Reads a psql script: the statements that psql would send, one after another, with its variables in them.
+
+What psql itself does to show things (`\\d`, `\\pset`, `\\echo`) is passed over. Statements come from a generator, because a
+variable may get its value (`\\gset`) from the answer to the statement before.
+"""
+
+import re
+from typing import NamedTuple
+
+DOLLAR = re.compile(r"\$(?:[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*)?\$")
+WORD = re.compile(r"[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*")
+VARIABLE = re.compile(r""":(?:'(\w+)'|"(\w+)"|\{\?(\w+)\}|(\w+))""")
+COMMAND = re.compile(r"\\(\w+|[;!?])")
+# Of commands with a backslash: those that send what stands before them.
+SENDING = {"g", "gx", "gset", "gexec", "gdesc", "crosstabview", "watch"}
+NEVER = object()
+
+
+class Statement(NamedTuple):
+    """A message to the server, where in the script it begins, and the command that ended it: `;`, `g`, `gset`, `gexec`."""
+
+    at: int
+    sql: str
+    ending: str = ";"
+    argument: str = ""
+
+
+class Connect(NamedTuple):
+    """`\\c`: a new connection, perhaps as another user."""
+
+    at: int
+    user: str
+
+
+class Script:
+    def __init__(self, source, environment):
+        self.source, self.environment = source, environment
+        self.variables = {}
+        self.place, self.conditions = 0, []
+
+    def line(self, at):
+        return self.source.count("\n", 0, at) + 1
+
+    def data(self):
+        """What COPY FROM STDIN reads: the lines up to `\\.`, from the line that follows."""
+        begin = self.source.find("\n", self.place) + 1 or len(self.source)
+        end = re.compile(r"^\\\.[ \t]*$", re.M).search(self.source, begin)
+        if end is None:
+            return b""
+        self.place = min(end.end() + 1, len(self.source))
+        return self.source[begin : end.start()].encode("utf-8", "surrogateescape")
+
+    def events(self):
+        """Statements and connections, in order."""
+        buffer, begin = [], None
+        # Parentheses, and blocks of BEGIN ATOMIC: a semicolon in them ends nothing.
+        depth, blocks, words = 0, 0, []
+        while self.place < len(self.source):
+            at = self.place
+            kind, piece = self.token()
+            active = all(taken is True for taken in self.conditions)
+            if kind == "command":
+                name, argument = piece
+                if name in ("if", "elif", "else", "endif"):
+                    self.condition(name, argument)
+                elif not active:
+                    continue
+                elif name == ";":
+                    buffer.append(";")
+                elif name == "r":
+                    buffer, begin, depth, blocks, words = [], None, 0, 0, []
+                elif name in ("q", "quit"):
+                    return
+                elif name in SENDING and "".join(buffer).strip():
+                    ending = name if name in ("gset", "gexec", "gdesc") else "g"
+                    yield Statement(begin, "".join(buffer).strip(), ending, argument)
+                    buffer, begin, depth, blocks, words = [], None, 0, 0, []
+                elif name == "copy":
+                    yield Statement(at, "copy " + argument, "copy")
+                elif name in ("c", "connect"):
+                    parts = argument.split()
+                    yield Connect(at, parts[1] if len(parts) > 1 and parts[1] != "-" else "")
+                else:
+                    self.perform(name, argument)
+                continue
+            if not active or kind == "comment":
+                continue
+            if kind == "space":
+                if buffer:
+                    buffer.append(piece)
+                continue
+            begin = at if begin is None else begin
+            if kind == "word":
+                words.append(piece.lower())
+                if words[0] == "create" and {"function", "procedure"} & set(words[1:4]):
+                    blocks += (words[-1] == "begin") + (words[-1] == "case" and blocks > 0)
+                    blocks -= words[-1] == "end" and blocks > 0
+            depth += (piece == "(") - (piece == ")" and depth > 0)
+            if piece == ";" and depth == 0 and blocks == 0:
+                if buffer:
+                    yield Statement(begin, "".join(buffer))
+                buffer, begin, words = [], None, []
+            else:
+                buffer.append(piece)
+        if "".join(buffer).strip():
+            yield Statement(begin, "".join(buffer).strip())
+
+    def token(self):
+        """(kind, text) of what stands next; moves on behind it."""
+        source, at = self.source, self.place
+        char = source[at]
+        if char.isspace():
+            end = at + 1
+            while end < len(source) and source[end].isspace():
+                end += 1
+            self.place = end
+            return "space", source[at:end]
+        if source.startswith("--", at):
+            end = source.find("\n", at)
+            self.place = len(source) if end < 0 else end
+            return "comment", ""
+        if source.startswith("/*", at):
+            return "text", self.take(self.block_comment(at))
+        if char == "'":
+            escapes = at > 0 and source[at - 1] in "eE" and not (at > 1 and (source[at - 2].isalnum() or source[at - 2] == "_"))
+            return "text", self.take(self.quoted(at, "'", escapes))
+        if char == '"':
+            return "text", self.take(self.quoted(at, '"', False))
+        if char == "$" and (tag := DOLLAR.match(source, at)):
+            end = source.find(tag.group(), tag.end())
+            return "text", self.take(len(source) if end < 0 else end + len(tag.group()))
+        if char == "\\" and (command := COMMAND.match(source, at)):
+            return "command", self.command(command)
+        if source.startswith("::", at):
+            return "text", self.take(at + 2)
+        if char == ":" and (variable := VARIABLE.match(source, at)):
+            self.place = variable.end()
+            return "text", self.substitute(variable)
+        if word := WORD.match(source, at):
+            # The letter of E'..' goes with what follows.
+            return "word", self.take(word.end())
+        return "text", self.take(at + 1)
+
+    def take(self, end):
+        begin, self.place = self.place, end
+        return self.source[begin:end]
+
+    def quoted(self, at, quote, escapes):
+        at += 1
+        while at < len(self.source):
+            if escapes and self.source[at] == "\\":
+                at += 2
+            elif self.source[at] == quote:
+                if self.source[at + 1 : at + 2] != quote:
+                    return at + 1
+                at += 2
+            else:
+                at += 1
+        return len(self.source)
+
+    def block_comment(self, at):
+        depth = 0
+        for mark in re.compile(r"/\*|\*/").finditer(self.source, at):
+            depth += 1 if mark.group() == "/*" else -1
+            if depth == 0:
+                return mark.end()
+        return len(self.source)
+
+    def command(self, found):
+        """A command's name and argument. It ends with its line, or where the next command begins."""
+        name = found.group(1)
+        self.place = found.end()
+        if name == ";":
+            return name, ""
+        end = self.source.find("\n", self.place)
+        end = len(self.source) if end < 0 else end
+        argument = self.source[self.place : end]
+        if name not in ("copy", "echo", "set", "!", "if"):
+            following = re.search(r"\s\\[a-z]", argument)
+            if following:
+                end = self.place + following.start()
+                argument = argument[: following.start()]
+        self.place = end
+        return name, argument.strip()
+
+    def substitute(self, found):
+        literal, identifier, test, plain = found.groups()
+        name = next(part for part in found.groups() if part is not None)
+        if test is not None:
+            return "TRUE" if name in self.variables else "FALSE"
+        if name not in self.variables:
+            return found.group()
+        value = self.variables[name]
+        if literal is not None:
+            quoted = "'" + value.replace("'", "''") + "'"
+            return " E" + quoted.replace("\\", "\\\\") if "\\" in value else quoted
+        return '"' + value.replace('"', '""') + '"' if identifier is not None else value
+
+    def words(self, argument):
+        """The arguments of a command, with variables and quotes resolved."""
+        parts = []
+        for part in re.findall(r"""(?:'(?:''|\\.|[^'])*'|"(?:""|[^"])*"|:'\w+'|:"\w+"|[^\s'"])+""", argument):
+            part = VARIABLE.sub(lambda found: self.value(found), part)
+            parts.append(re.sub(r"'((?:''|\\.|[^'])*)'", lambda found: unescaped(found.group(1)), part))
+        return parts
+
+    def value(self, found):
+        """A variable as an argument. One that is quoted keeps its quotes as characters."""
+        if found.group(1) is not None and found.group(1) in self.variables:
+            return "'" + self.substitute(found).strip().replace("'", "''") + "'"
+        return self.substitute(found)
+
+    def perform(self, name, argument):
+        words = self.words(argument)
+        if name == "set" and words:
+            self.variables[words[0]] = "".join(words[1:])
+        elif name == "unset" and words:
+            self.variables.pop(words[0], None)
+        elif name == "getenv" and len(words) == 2 and words[1] in self.environment:
+            self.variables[words[0]] = self.environment[words[1]]
+
+    def condition(self, name, argument):
+        """Each level is True (taken), False (not yet taken), or NEVER (an earlier branch was)."""
+        value = "".join(self.words(argument)).lower() in ("t", "true", "on", "yes", "1")
+        if name == "if":
+            self.conditions.append(value)
+        elif not self.conditions:
+            return
+        elif name == "endif":
+            self.conditions.pop()
+        else:
+            before = self.conditions.pop()
+            self.conditions.append(NEVER if before in (True, NEVER) else value or name == "else")
+
+
+def unescaped(text):
+    """The characters of a quoted argument."""
+    escapes = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+    return re.sub(r"''|\\(.)", lambda found: escapes.get(found[1], found[1]) if found[1] else "'", text)
