@@ -82,7 +82,7 @@ class Blame:
             return self.aborted
         if answer.code in ("0A000", "42601", "XX000"):
             return None
-        named = self.earlier(words(answer.message) - {"a", "on", "is", "to"})
+        named = self.earlier(words(answer.message.replace(".", '"."')) - {"a", "on", "is", "to"})
         return named or (None if answer.code in MISSING else self.earlier(words(sql)))
 
     def earlier(self, names):

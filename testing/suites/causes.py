@@ -33,7 +33,7 @@ PARTS = [
 # What one would build as one thing: the first whose pattern the message has.
 THEMES = [
     ("partitions", r"\[PARTITION|\battach\b|\bdetach\b|pg_partition|partitioned"),
-    ("inheritance", r"\[inherits|: no inherit|\binherit\b"),
+    ("inheritance", r"\[inherits|: no inherit|\binherit\b|\"only\""),
     ("temporary objects", r"a temporary (?:table|view|sequence)|pg_temp|: on commit"),
     ("text search", r"tsvector|tsquery|function ts_|text search|numnode|querytree|setweight|\bstrip\("),
     ("JSON", r"json"),
@@ -95,7 +95,7 @@ def described(answer, sql):
         return syntax(answer, sql)
     if answer.code == "42P01":
         # Which table of a test is of no interest, but which part of the catalogue is.
-        message = re.sub(r'"(?!pg_|information_schema)[^"]*"', "#", message)
+        message = re.sub(r'"(?!pg_|information_schema|only")[^"]*"', "#", message)
     elif answer.code not in ("42704", "42883", "0A000"):
         message = re.sub(r"'[^']*'|\"[^\"]*\"", "#", message)
     if answer.code == "0A000" and "time zone" not in message:

@@ -119,8 +119,8 @@ def sdist(requirement):
     """The unpacked source distribution of a Python package."""
     with once(f"sdist-{re.sub('[^A-Za-z0-9.]+', '-', requirement)}") as (folder, new):
         if new:
-            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--no-build-isolation"]
-            run(*pip, "--dest", folder, requirement, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
+            run(*pip, "--dest", folder, requirement, env={**os.environ, "DISABLE_SQLALCHEMY_CEXT": "1"})
             for archive in folder.glob("*.tar.gz"):
                 with tarfile.open(archive) as tar:
                     tar.extractall(folder)

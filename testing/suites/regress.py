@@ -139,10 +139,18 @@ class Regress:
         ]
         (self.options.out / "causes.json").write_text(json.dumps(causes, indent=1, ensure_ascii=False))
         return {
-            "of": total["of"], "pass": total[IDENTICAL], "fail": total["of"] - total[IDENTICAL], "control": total["control"],
+            "title": "PostgreSQL's regression statements", "of": total["of"], "pass": total[IDENTICAL], "fail": total["of"] - total[IDENTICAL], "control": total["control"],
             "settings": self.options.settings, "kinds": {kind: total[kind] for kind in KINDS}, "plans": total["plans"],
-            "files": files, "causes": causes[:STORED],
+            "files": files, "themes": self.themes(), "causes": causes[:STORED],
         }
+
+    def themes(self):
+        """Statements that each theme blocks: [all, directly], most first."""
+        themes = collections.defaultdict(lambda: [0, 0])
+        for root, count in (self.direct + self.consequent).items():
+            themes[root.theme][0] += count
+            themes[root.theme][1] += self.direct[root]
+        return dict(sorted(themes.items(), key=lambda item: -item[1][0]))
 
 
 def line(counts):
