@@ -1,5 +1,7 @@
 """Suites that pytest runs: SQLAlchemy's suite for dialects, and the tests of psycopg 3 and asyncpg."""
 
+import os
+import pathlib
 import re
 import shutil
 import sys
@@ -36,15 +38,15 @@ class Pytest:
         return name
 
     def run(self, options):
-        python = fetch.venv(type(self).__name__.lower(), *PYTEST, *self.packages)
         source = self.source()
+        python = fetch.venv(type(self).__name__.lower(), *PYTEST, *self.packages)
         found = []
         for make in (lambda: Postgres(**self.servers), lambda: Cairn(options.cairn)):
             server, folder = make(), scratch("suite")
             try:
                 shutil.copytree(source, folder / "suite", symlinks=True)
                 prepare(server, self.statements, options.timeout)
-                plugin = ("-p", "pytest_outcomes", "-p", "no:cacheprovider", "--timeout", str(TEST_LIMIT))
+                plugin = ("-p", "pytest_outcomes", "--timeout", str(TEST_LIMIT))
                 command = [python, "-m", "pytest", "-q", *plugin, *self.arguments(server), *(options.files or "").split(",")]
                 environment = {"PYTHONPATH": str(HERE), **self.environment(server)}
                 outcomes = options.out / f"{server.name}.jsonl"
@@ -95,12 +97,22 @@ class SqlAlchemy(Pytest):
 
 class Psycopg(Pytest):
     title = "psycopg 3"
+    # Parts that test the pool, another database, or no database at all; and what waits on purpose.
+    passed_over = ("pool", "crdb", "scripts", "test_typing.py", "test_dns.py", "test_dns_srv.py", "test_gevent.py", "test_windows.py", "test_concurrency.py", "test_concurrency_async.py")
 
     def source(self):
-        tests = fetch.debian_source("psycopg3", "tests")
-        version = tests.parent.name.rpartition("-")[2]
-        self.packages = (f"psycopg[binary]=={version}",)
-        return tests.parent
+        """PyPI's archive has no tests: they are in Debian's source package, or in a copy that CAIRN_PSYCOPG names."""
+        given = os.environ.get("CAIRN_PSYCOPG")
+        folder = pathlib.Path(given).resolve() if given else fetch.debian_source("psycopg3", "tests").parent
+        files = [folder / "psycopg" / name for name in ("pyproject.toml", "setup.cfg")]
+        text = "\n".join(path.read_text() for path in files if path.exists())
+        version = re.search(r"^version *= *\"?([0-9]+(?:\.[0-9]+)*)", text, re.M)[1]
+        self.packages = (f"psycopg[binary,pool]=={version}", "anyio==4.11.0", "pproxy==2.7.9")
+        return folder
+
+    def arguments(self, server):
+        ignored = [part for name in self.passed_over for part in ("--ignore", f"tests/{name}")]
+        return ("--test-dsn", server.info(), "-m", "not slow and not timing", *ignored, "tests")
 
 
 class AsyncPg(Pytest):
