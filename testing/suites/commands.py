@@ -13,6 +13,7 @@ SUITES = {
     "regress": ("regress", "run", "PostgreSQL's regression statements"),
     "slt": ("slt", "run", "SQLite's sqllogictest corpus"),
     "sqlalchemy": ("python_suites", "sqlalchemy", "SQLAlchemy's suite for dialects"),
+    "django": ("django_suite", "run", "Django's own tests"),
     "psycopg": ("python_suites", "psycopg", "the tests of psycopg 3"),
     "asyncpg": ("python_suites", "asyncpg", "the tests of asyncpg"),
 }

@@ -22,6 +22,8 @@ class Pytest:
 
     title, packages, statements = "", (), ()
     servers = {}
+    # Folders of the sources that the tests need, where the rest would be in the way; all unless given.
+    parts = ()
 
     def source(self):
         """The folder that pytest runs in, which may be written to."""
@@ -44,9 +46,10 @@ class Pytest:
         for make in (lambda: Postgres(**self.servers), lambda: Cairn(options.cairn)):
             server, folder = make(), scratch("suite")
             try:
-                shutil.copytree(source, folder / "suite", symlinks=True)
+                for part in self.parts or (".",):
+                    shutil.copytree(source / part, folder / "suite" / part, symlinks=True)
                 prepare(server, self.statements, options.timeout)
-                plugin = ("-p", "pytest_outcomes", "--timeout", str(TEST_LIMIT))
+                plugin = ("-p", "pytest_outcomes", "--tb=native", "--timeout", str(TEST_LIMIT))
                 command = [python, "-m", "pytest", "-q", *plugin, *self.arguments(server), *(options.files or "").split(",")]
                 environment = {"PYTHONPATH": str(HERE), **self.environment(server)}
                 outcomes = options.out / f"{server.name}.jsonl"
@@ -117,7 +120,8 @@ class Psycopg(Pytest):
 
 class AsyncPg(Pytest):
     title = "asyncpg"
-    packages = ("asyncpg==0.32.0", "uvloop==0.22.1")
+    packages = ("asyncpg==0.32.0", "uvloop==0.22.1", "distro==1.9.0")
+    parts = ("tests",)
 
     def source(self):
         return fetch.sdist("asyncpg==0.32.0")
