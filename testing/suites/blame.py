@@ -11,24 +11,29 @@ from causes import Cause
 NAME = r'(?:"(?:[^"]|"")+"|[\w$]+)'
 QUALIFIED = rf"(?:{NAME}\s*\.\s*)*({NAME})"
 KINDS = (
-    "materialized view|foreign table|table|view|type|domain|function|procedure|aggregate|sequence|index|trigger|rule|schema"
-    "|operator class|operator|cast|collation|statistics|role|user|extension|policy|server"
+    "materialized view|foreign table|table|view|type|domain|function|procedure|aggregate|sequence|index|trigger|rule"
+    "|schema|operator class|operator|cast|collation|statistics|role|user|extension|policy|server"
 )
 WORDS = (
-    r"or|replace|global|local|temp|temporary|unlogged|recursive|unique|concurrently|if|not|exists|constraint|only|default"
-    r"|foreign|public|materialized|event"
+    r"or|replace|global|local|temp|temporary|unlogged|recursive|unique|concurrently|if|not|exists|constraint|only"
+    r"|default|foreign|public|materialized|event"
 )
 # What a statement makes or changes.
 TOUCHES = [
     re.compile(rf"\s*(?:create|alter)\s+(?:(?:{WORDS})\s+)*(?:{KINDS})\s+(?:(?:{WORDS})\s+)*{QUALIFIED}", re.I),
-    re.compile(rf"\s*(?:insert\s+into|update|delete\s+from|merge\s+into|copy|truncate(?:\s+table)?)\s+(?:only\s+)?{QUALIFIED}", re.I),
+    re.compile(
+        rf"\s*(?:insert\s+into|update|delete\s+from|merge\s+into|copy|truncate(?:\s+table)?)\s+(?:only\s+)?{QUALIFIED}",
+        re.I,
+    ),
     re.compile(rf"\s*(?:prepare|declare|savepoint)\s+{QUALIFIED}", re.I),
     re.compile(rf"\s*set\s+(?:session\s+|local\s+)?{QUALIFIED}", re.I),
     re.compile(rf"\s*with\b.*\b(?:insert\s+into|update|delete\s+from)\s+(?:only\s+)?{QUALIFIED}", re.I | re.S),
     re.compile(rf"\s*select\b.*\binto\s+(?:(?:{WORDS}|table)\s+)*{QUALIFIED}", re.I | re.S),
 ]
 # An index or a trigger changes its table, too.
-ON = re.compile(rf"\s*create\s+(?:(?:{WORDS})\s+)*(?:index|trigger|rule)\b.*?\bon\s+(?:only\s+)?{QUALIFIED}", re.I | re.S)
+ON = re.compile(
+    rf"\s*create\s+(?:(?:{WORDS})\s+)*(?:index|trigger|rule)\b.*?\bon\s+(?:only\s+)?{QUALIFIED}", re.I | re.S
+)
 CREATES = re.compile(r"\s*create\b|\s*select\b.*\binto\b", re.I | re.S)
 DROPS = re.compile(rf"\s*drop\s+(?:{KINDS})\s+(?:(?:{WORDS})\s+)*(.*)", re.I | re.S)
 WORD = re.compile(rf"{NAME}")

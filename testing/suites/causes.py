@@ -1,4 +1,4 @@
-"""Names the cause of a refusal: its message without particulars, the part of the statement that is meant, and a theme."""
+"""Names the cause of a refusal: its message without particulars, the part of the statement it means, and a theme."""
 
 import re
 from typing import NamedTuple
@@ -38,29 +38,53 @@ THEMES = [
     ("text search", r"tsvector|tsquery|function ts_|text search|numnode|querytree|setweight|\bstrip\("),
     ("JSON", r"json"),
     ("ranges and multiranges", r"range\b|multirange|range_|isempty|(?:lower|upper)_(?:inc|inf)"),
-    ("geometric types", r"type \"?(?:point|lseg|line|box|path|polygon|circle)\b|function (?:point|lseg|line|box|path|polygon|circle|center)\b"),
-    ("network types", r"type \"?(?:inet|cidr|macaddr8?)\b|function (?:netmask|set_masklen|hostmask|macaddr8\w*|inet_\w*)\b"),
+    (
+        "geometric types",
+        r"(?:type \"?|function )(?:point|lseg|line|box|path|polygon|circle|center)\b",
+    ),
+    (
+        "network types",
+        r"type \"?(?:inet|cidr|macaddr8?)\b|function (?:netmask|set_masklen|hostmask|macaddr8\w*|inet_\w*)\b",
+    ),
     ("bit strings", r"type \"?(?:bit|varbit)\b|\[bit strings|function (?:set_bit|get_bit|bit_count)\b"),
     ("rules", r"\bRULE\b"),
     ("triggers", r"trigger"),
-    ("roles, privileges, session authorization", r"\b(?:role|user|authorization|grant|revoke|policy|privileges?)\b|ROW LEVEL"),
+    (
+        "roles, privileges, session authorization",
+        r"\b(?:role|user|authorization|grant|revoke|policy|privileges?)\b|ROW LEVEL",
+    ),
     ("materialized views", r"materialized view|in (?:REFRESH|CREATE) MATERIALIZED"),
     ("domains", r"\bdomain\b"),
     ("aggregates, operators and casts by users", r"(?:CREATE|DROP|ALTER) (?:AGGREGATE|OPERATOR|CAST|TEXT)"),
-    ("functions, procedures and DO", r"(?:CREATE|DROP|ALTER) (?:FUNCTION|PROCEDURE|ROUTINE)|CREATE OR|in (?:DO|CALL)\b|statement (?:DO|CALL)\b"),
+    (
+        "functions, procedures and DO",
+        r"(?:CREATE|DROP|ALTER) (?:FUNCTION|PROCEDURE|ROUTINE)|CREATE OR|in (?:DO|CALL)\b|statement (?:DO|CALL)\b",
+    ),
     ("composite types and whole rows", r"whole row|composite|\brecord\b"),
     ("enums and other CREATE TYPE", r"(?:CREATE|ALTER|DROP) TYPE|\benum"),
     ("generated columns", r"generated column|generated always"),
     ("identity and sequences", r"sequence|identity"),
     ("MERGE", r"\bMERGE\b"),
-    ("deferrable constraints, MATCH FULL, EXCLUDE", r"deferrable|deferred|match full|: exclude|: using|set constraints"),
-    ("partial indexes, indexes on expressions, INCLUDE", r"partial index|index on an expression|: INCLUDE\b|REINDEX|in (?:CREATE|ALTER|DROP) (?:UNIQUE )?INDEX|in CREATE UNIQUE"),
+    (
+        "deferrable constraints, MATCH FULL, EXCLUDE",
+        r"deferrable|deferred|match full|: exclude|: using|set constraints",
+    ),
+    (
+        "partial indexes, indexes on expressions, INCLUDE",
+        r"partial index|index on an expression|: INCLUDE\b|REINDEX|in (?:CREATE|ALTER|DROP) (?:UNIQUE|INDEX)",
+    ),
     ("LIKE INCLUDING, OF a type, UNLOGGED, WITHOUT OIDS", r": INCLUDING|\[LIKE\]|: OF\b|UNLOGGED|: WITHOUT"),
     ("time zones", r"the time zone"),
-    ("forms of dates, times and intervals", r"^2200[78]|style|time with time zone|\boverlaps\b|interval|timestamp|to_char|to_date|\btime\b"),
+    (
+        "forms of dates, times and intervals",
+        r"^2200[78]|style|time with time zone|\boverlaps\b|interval|timestamp|to_char|to_date|\btime\b",
+    ),
     ("numeric beyond 38 digits, NaN, infinity", r"numeric|^22003|scale\(|factorial|type integer: #"),
     ("settings", r"configuration parameter"),
-    ("prepared transactions, LOCK, cursors", r"PREPARE TRANSACTION|LOCK TABLE|\bcursor|FOR UPDATE|TRANSACTION|\bABORT\b|COMMIT PREPARED|ROLLBACK PREPARED"),
+    (
+        "prepared transactions, LOCK, cursors",
+        r"PREPARE TRANSACTION|LOCK TABLE|\bcursor|FOR UPDATE|TRANSACTION|\bABORT\b|COMMIT PREPARED|ROLLBACK PREPARED",
+    ),
     ("arrays", r"\[\]|array|: \[ "),
     ("regular expressions", r"regexp|regular expression|similar"),
     ("data-changing WITH, RETURNING, ON CONFLICT", r"data-changing|returning|form of INSERT|on conflict"),
@@ -120,7 +144,9 @@ def syntax(answer, sql):
         return f"42601 in {verb}: {shortened(answer.message)}"
     expected = re.search(r"Expected: (.*?), found", answer.detail, re.S)
     token = "#" if re.match(r"['\"$0-9]", token) and len(token) > 2 else token.upper()
-    return f"42601 in {verb}: {shortened(token, 30)}" + (f" (expected {shortened(expected.group(1), 60)})" if expected else "")
+    return f"42601 in {verb}: {shortened(token, 30)}" + (
+        f" (expected {shortened(expected.group(1), 60)})" if expected else ""
+    )
 
 
 def shortened(text, length=120):

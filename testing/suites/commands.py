@@ -19,7 +19,7 @@ SUITES = {
 }
 
 
-def list(_):
+def names(_):
     for name, (_, _, title) in SUITES.items():
         print(f"{name:12} {title}")
 
@@ -30,6 +30,8 @@ def run(options):
         os.environ["SUITES_PASS_OVER"] = options.pass_over
         if options.store:
             raise SystemExit("suites: results of a run with --pass-over are not stored")
+    if options.store and options.files:
+        raise SystemExit("suites: results of a part are not stored")
     stored = json.loads(places.RESULTS.read_text()) if places.RESULTS.exists() else {}
     results = {}
     for name in options.suites or SUITES:
@@ -43,21 +45,31 @@ def run(options):
         except fetch.Missing as missing:
             print(f"suites: {name} is passed over: {missing}", file=sys.stderr)
             continue
-        (out / "result.json").write_text(dump(result))
+        (out / "result.json").write_text(dump(result) + "\n")
         # A module of several suites returns one result for each.
         results |= {name: result} if "of" in result else result
     print(table(results))
     if options.store:
-        places.RESULTS.write_text(dump({**stored, **results}))
+        places.RESULTS.write_text(dump({**stored, **results}) + "\n")
 
 
-def dump(value):
-    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+def dump(value, indent=""):
+    """JSON with a line for each value that has no lists and objects in it, so that changes can be read."""
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if not any(isinstance(item, (dict, list)) for item in items):
+        return json.dumps(value, ensure_ascii=False)
+    keys = [f"{json.dumps(key)}: " for key in value] if isinstance(value, dict) else [""] * len(value)
+    lines = [f"{indent} {key}{dump(item, indent + ' ')}" for key, item in zip(keys, items)]
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    return begin + "\n" + ",\n".join(lines) + "\n" + indent + end
 
 
 def table(results):
     rows = [("suite", "pass", "fail", "of", "PostgreSQL")]
-    rows += [(result.get("title", name), *(f"{result[column]:,}" for column in ("pass", "fail", "of", "control"))) for name, result in results.items()]
+    rows += [
+        (result.get("title", name), *(f"{result[column]:,}" for column in ("pass", "fail", "of", "control")))
+        for name, result in results.items()
+    ]
     return "\n".join(f"{row[0]:40} " + " ".join(f"{cell:>10}" for cell in row[1:]) for row in rows)
 
 
@@ -78,3 +90,6 @@ def causes(options):
 
 def page(_):
     importlib.import_module("page").write(json.loads(places.RESULTS.read_text()))
+
+
+COMMANDS = {"list": names, "run": run, "causes": causes, "page": page}

@@ -5,26 +5,28 @@ import sys
 
 import fetch
 from drive import compare, drive
-from places import HERE, scratch
+from places import LOADED, scratch
 from servers import Cairn, Postgres
 
 VERSION = "5.2"
 PACKAGES = (f"Django=={VERSION}", "psycopg[binary]==3.3.9", "jinja2", "PyYAML", "Pillow", "tblib", "docutils")
 # Applications that work with the database; the others test templates, forms, files and the web.
 APPS = """
-    aggregation aggregation_regress annotations backends basic bulk_create composite_pk constraints contenttypes_tests
-    custom_columns custom_lookups custom_managers custom_pk datatypes dates datetimes db_functions db_typecasts db_utils defer
-    defer_regress delete delete_regress distinct_on_fields expressions expressions_case expressions_window extra_regress
-    field_defaults filtered_relation fixtures fixtures_regress force_insert_update foreign_object from_db_value
-    generic_relations generic_relations_regress get_earliest_or_latest get_or_create indexes inspectdb introspection
-    known_related_objects lookup m2m_and_m2o m2m_intermediary m2m_multiple m2m_recursive m2m_regress m2m_signals m2m_through
-    m2m_through_regress m2o_recursive managers_regress many_to_many many_to_one many_to_one_null max_lengths migrations
-    migrations2 model_fields model_formsets model_indexes model_inheritance model_inheritance_regress model_regress
-    multiple_database mutually_referential nested_foreign_keys null_fk null_fk_ordering null_queries one_to_one or_lookups
-    order_with_respect_to ordering postgres_tests prefetch_related proxy_models queries queryset_pickle raw_query
-    reserved_names reverse_lookup save_delete_hooks schema select_for_update select_related select_related_onetoone
-    select_related_regress serializers sessions_tests string_lookup timezones transaction_hooks transactions unmanaged_models
-    update update_only_fields xor_lookups
+    aggregation aggregation_regress annotations backends basic bulk_create composite_pk constraints
+    contenttypes_tests custom_columns custom_lookups custom_managers custom_pk datatypes dates datetimes
+    db_functions db_typecasts db_utils defer defer_regress delete delete_regress distinct_on_fields expressions
+    expressions_case expressions_window extra_regress field_defaults filtered_relation fixtures fixtures_regress
+    force_insert_update foreign_object from_db_value generic_relations generic_relations_regress
+    get_earliest_or_latest get_or_create indexes inspectdb introspection known_related_objects lookup
+    m2m_and_m2o m2m_intermediary m2m_multiple m2m_recursive m2m_regress m2m_signals m2m_through
+    m2m_through_regress m2o_recursive managers_regress many_to_many many_to_one many_to_one_null max_lengths
+    migrations migrations2 model_fields model_formsets model_indexes model_inheritance model_inheritance_regress
+    model_regress multiple_database mutually_referential nested_foreign_keys null_fk null_fk_ordering
+    null_queries one_to_one or_lookups order_with_respect_to ordering postgres_tests prefetch_related
+    proxy_models queries queryset_pickle raw_query reserved_names reverse_lookup save_delete_hooks schema
+    select_for_update select_related select_related_onetoone select_related_regress serializers sessions_tests
+    string_lookup timezones transaction_hooks transactions unmanaged_models update update_only_fields
+    xor_lookups
 """.split()
 # Django connects to it before any other.
 DATABASE = "postgres"
@@ -41,7 +43,11 @@ class Databases:
 
     def environment(self):
         default, other = self.servers
-        return {"SUITES_DEFAULT": str(default.folder), "SUITES_OTHER": str(other.folder), "SUITES_DATABASE": default.database}
+        return {
+            "SUITES_DEFAULT": str(default.folder),
+            "SUITES_OTHER": str(other.folder),
+            "SUITES_DATABASE": default.database,
+        }
 
     def fresh(self):
         for server in self.servers:
@@ -74,8 +80,18 @@ def trial(databases, python, folder, apps, options):
     tests, ended = {}, 0
     for app in apps:
         databases.fresh()
-        command = [python, "runtests.py", "--settings", "django_settings", "--parallel", "1", "--keepdb", "--noinput", app]
-        environment = {**databases.environment(), "PYTHONPATH": str(HERE)}
+        command = [
+            python,
+            "runtests.py",
+            "--settings",
+            "django_settings",
+            "--parallel",
+            "1",
+            "--keepdb",
+            "--noinput",
+            app,
+        ]
+        environment = {**databases.environment(), "PYTHONPATH": str(LOADED)}
         outcomes = options.out / f"{databases.name}-{app}.jsonl"
         part, count = drive(command, databases.servers, outcomes, options.limit or LIMIT, folder / "tests", environment)
         passed = sum(outcome == "pass" for outcome, _ in part.values())

@@ -1,6 +1,6 @@
 """Runs the test program of a foreign suite against a server, and compares what became of its tests with the control.
 
-The program writes one line of JSON per outcome into the file that `SUITES_OUTCOMES` names: {"test", "outcome", "message"}.
+The program writes a line of JSON per outcome, {"test", "outcome", "message"}, into the file `SUITES_OUTCOMES`.
 """
 
 import collections
@@ -19,13 +19,19 @@ PAUSE = 0.5
 
 
 def drive(command, servers, outcomes, limit, folder, environment):
-    """{test: (outcome, message)} and how often a server ended. Past `limit` seconds the program is ended with its children."""
+    """{test: (outcome, message)} and how often a server ended. Past `limit` seconds the program is killed."""
     outcomes.unlink(missing_ok=True)
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "SUITES_OUTCOMES": str(outcomes), **environment}
     began, ended = time.monotonic(), 0
     with open(outcomes.with_suffix(".log"), "wb") as log:
         program = subprocess.Popen(
-            [str(part) for part in command], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            [str(part) for part in command],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
         while program.poll() is None:
             time.sleep(PAUSE)
@@ -74,6 +80,12 @@ def compare(title, control, mine, ended):
         examples.setdefault(key, test)
     causes = [{"message": key, "count": count, "example": examples[key]} for key, count in counts.most_common(STORED)]
     return {
-        "title": title, "of": len(cases), "pass": passed, "fail": len(cases) - passed, "control": len(wanted),
-        "only_control": len(missed), "ended": ended, "causes": causes,
+        "title": title,
+        "of": len(cases),
+        "pass": passed,
+        "fail": len(cases) - passed,
+        "control": len(wanted),
+        "only_control": len(missed),
+        "ended": ended,
+        "causes": causes,
     }

@@ -61,7 +61,11 @@ def apt_options():
     for path in (*configured.glob("sources.list"), *configured.glob("sources.list.d/*.list")):
         text = re.sub(r"^deb\s", "deb-src ", path.read_text(), flags=re.M)
         (apt / "sources" / f"{path.stem}.list").write_text(text)
-    settings = {"Dir::Etc::sourcelist": "/dev/null", "Dir::Etc::sourceparts": apt / "sources", "Dir::State::lists": apt / "lists"}
+    settings = {
+        "Dir::Etc::sourcelist": "/dev/null",
+        "Dir::Etc::sourceparts": apt / "sources",
+        "Dir::State::lists": apt / "lists",
+    }
     return [part for name, value in settings.items() for part in ("-o", f"{name}={value}")]
 
 
@@ -72,7 +76,9 @@ def debian_source(package, inside):
             options = apt_options()
             run("apt-get", *options, "update")
             listed = run("apt-cache", *options, "showsrc", package)
-            versions = sorted(set(re.findall(r"^Version: (.*)", listed, re.M)), key=functools.cmp_to_key(compare_versions))
+            versions = sorted(
+                set(re.findall(r"^Version: (.*)", listed, re.M)), key=functools.cmp_to_key(compare_versions)
+            )
             for version in reversed(versions):
                 with contextlib.suppress(Missing):
                     run("apt-get", *options, "source", "--download-only", f"{package}={version}", cwd=folder)

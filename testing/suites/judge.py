@@ -2,7 +2,14 @@
 
 import re
 
-IDENTICAL, SAME_CODE, REFUSED, CODE, ANSWER, ACCEPTED = "identical", "same code", "refused", "another code", "another answer", "accepted"
+IDENTICAL, SAME_CODE, REFUSED, CODE, ANSWER, ACCEPTED = (
+    "identical",
+    "same code",
+    "refused",
+    "another code",
+    "another answer",
+    "accepted",
+)
 # How a refusal says that a statement, or a part of it, is not there.
 REFUSALS = ("0A000", "42601")
 

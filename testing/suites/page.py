@@ -43,9 +43,14 @@ def write(results):
     parts = [HEAD, "## All suites", suites(results)]
     if regress := results.get("regress"):
         parts += [REGRESS.format(**regress).rstrip(), files(regress["files"])]
-        parts += ["### Causes", wrapped(
-            "A failed statement counts for the refusal that it goes back to: directly, or because an earlier statement"
-            " was refused that would have made or changed a table, a function or a setting."), themes(regress)]
+        parts += [
+            "### Causes",
+            wrapped(
+                "A failed statement counts for the refusal that it goes back to: directly, or because an earlier"
+                " statement was refused that would have made or changed a table, a function or a setting."
+            ),
+            themes(regress),
+        ]
         parts += ["The messages that block most statements:", causes(regress)]
         parts += ["### Out of scope", out_of_scope()]
     for name, result in results.items():
@@ -107,7 +112,10 @@ def code(text):
 
 
 def causes(regress):
-    rows = [(code(cause["message"]), cause["direct"] + cause["consequent"], cause["direct"]) for cause in regress["causes"][:SHOWN]]
+    rows = [
+        (code(cause["message"]), cause["direct"] + cause["consequent"], cause["direct"])
+        for cause in regress["causes"][:SHOWN]
+    ]
     return grid(("message", "statements:", "directly:"), rows)
 
 

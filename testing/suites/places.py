@@ -10,6 +10,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CACHE = pathlib.Path(os.environ.get("CAIRN_CACHE") or pathlib.Path.home() / ".cache" / "cairn") / "suites"
+# Modules that the processes of foreign suites load.
+LOADED = HERE / "loaded"
 RESULTS = HERE / "results.json"
 PAGE = ROOT / "docs" / "src" / "comparison" / "sql-suites.md"
 

@@ -1,10 +1,13 @@
 """Plays a psql script to a server, and writes down the answers. A server that ends or hangs is started again."""
 
+import re
 from typing import NamedTuple
 
-from psql import Connect, Script, Statement
+from psql import VARIABLE, Connect, Script
 from session import Answer, Hung, Lost, Session
 
+# The file of a `\copy`.
+FILE = re.compile(r"\b(from|to)\s+(stdin|stdout|'[^']*')", re.I)
 CRASH, HANG, LOST = "CRASH", "HANG", "LOST"
 
 
@@ -26,7 +29,9 @@ class Player:
         """A session with the settings of the suite; those that the server refuses stay as they are."""
         self.close()
         info = self.server.info() + (f" user={self.user}" if self.user else "")
-        escaped = " ".join("-c " + f"{name}={value}".replace("\\", "\\\\").replace(" ", "\\ ") for name, value in self.settings.items())
+        escaped = " ".join(
+            "-c " + f"{name}={value}".replace("\\", "\\\\").replace(" ", "\\ ") for name, value in self.settings.items()
+        )
         quoted = escaped.replace("\\", "\\\\").replace("'", "\\'")
         try:
             self.session = Session(f"{info} options='{quoted}'", self.seconds)
@@ -41,7 +46,10 @@ class Player:
             self.session = None
 
     def play(self, source, copied=None):
-        """Steps of a script. `copied` has the places where PostgreSQL read data of COPY: there the script goes on behind it."""
+        """Steps of a script, and the places where the server read data of COPY.
+
+        `copied` has the places where PostgreSQL did: another server goes on behind the data there, read or not.
+        """
         script, steps, read = Script(source, self.environment), [], set()
         self.open()
 
@@ -96,17 +104,13 @@ class Player:
             self.open()
 
     def client_copy(self, event, script):
-        """`\\copy` as a COPY that reads from or writes to the client."""
-        words = script.words(event.sql)
-        sql = event.sql
-        for at, word in enumerate(words):
-            if word.lower() in ("from", "to") and at + 1 < len(words):
-                target = words[at + 1]
-                stream = "stdin" if word.lower() == "from" else "stdout"
-                sql = " ".join([*words[: at + 1], stream, *words[at + 2 :]]) if target.lower() not in ("stdin", "stdout") else sql
-                if stream == "stdin" and target.lower() != "stdin":
-                    return sql, lambda: read_file(target)
-        return sql, script.data
+        """`\\copy` as a COPY that reads from the client, and where it reads."""
+        sql = VARIABLE.sub(script.substitute, event.sql)
+        found = FILE.search(sql)
+        if found is None or found[2].lower() in ("stdin", "stdout"):
+            return sql, script.data
+        stream = "stdin" if found[1].lower() == "from" else "stdout"
+        return f"{sql[: found.start(2)]}{stream}{sql[found.end(2) :]}", lambda: read_file(found[2].strip("'"))
 
     def set_variables(self, script, prefix, answers):
         for answer in answers:

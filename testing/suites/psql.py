@@ -1,6 +1,6 @@
 """Reads a psql script: the statements that psql would send, one after another, with its variables in them.
 
-What psql itself does to show things (`\\d`, `\\pset`, `\\echo`) is passed over. Statements come from a generator, because a
+Commands that only show things (`\\d`, `\\pset`, `\\echo`) are passed over. Statements come from a generator, because a
 variable may get its value (`\\gset`) from the answer to the statement before.
 """
 
@@ -17,7 +17,7 @@ NEVER = object()
 
 
 class Statement(NamedTuple):
-    """A message to the server, where in the script it begins, and the command that ended it: `;`, `g`, `gset`, `gexec`."""
+    """A message to the server, where in the script it begins, and the command that ended it: `;`, `g`, `gset`, ..."""
 
     at: int
     sql: str
@@ -30,6 +30,46 @@ class Connect(NamedTuple):
 
     at: int
     user: str
+
+
+class Pending:
+    """A statement as far as it is read."""
+
+    def __init__(self):
+        self.clear()
+
+    def clear(self):
+        self.pieces, self.begin, self.words = [], None, []
+        # Parentheses, and blocks of BEGIN ATOMIC: a semicolon in them ends nothing.
+        self.depth, self.blocks = 0, 0
+
+    def add(self, at, kind, piece):
+        """Takes a piece; true if it is the semicolon that ends the statement."""
+        if kind == "comment" or kind == "space" and not self.pieces:
+            return False
+        if kind != "space" and self.begin is None:
+            self.begin = at
+        if kind == "word":
+            self.follow(piece.lower())
+        self.depth += (piece == "(") - (piece == ")" and self.depth > 0)
+        if piece == ";" and self.depth == 0 and self.blocks == 0:
+            return True
+        # Two statements of one message have a semicolon between them that psql does not look at.
+        self.pieces.append(";" if piece == "\\;" else piece)
+        return False
+
+    def follow(self, word):
+        self.words.append(word)
+        if self.words[0] == "create" and {"function", "procedure"} & set(self.words[1:4]):
+            self.blocks += (word == "begin") + (word == "case" and self.blocks > 0)
+            self.blocks -= word == "end" and self.blocks > 0
+
+    def take(self, ending, argument=""):
+        """Yields the statement, if there is one, and begins the next."""
+        sql, begin = "".join(self.pieces).strip(), self.begin
+        self.clear()
+        if sql:
+            yield Statement(begin, sql, ending, argument)
 
 
 class Script:
@@ -52,58 +92,44 @@ class Script:
 
     def events(self):
         """Statements and connections, in order."""
-        buffer, begin = [], None
-        # Parentheses, and blocks of BEGIN ATOMIC: a semicolon in them ends nothing.
-        depth, blocks, words = 0, 0, []
+        pending = Pending()
         while self.place < len(self.source):
             at = self.place
             kind, piece = self.token()
-            active = all(taken is True for taken in self.conditions)
             if kind == "command":
                 name, argument = piece
-                if name in ("if", "elif", "else", "endif"):
-                    self.condition(name, argument)
-                elif not active:
-                    continue
-                elif name == ";":
-                    buffer.append(";")
-                elif name == "r":
-                    buffer, begin, depth, blocks, words = [], None, 0, 0, []
-                elif name in ("q", "quit"):
+                if name in ("q", "quit") and self.is_active():
                     return
-                elif name in SENDING and "".join(buffer).strip():
-                    ending = name if name in ("gset", "gexec", "gdesc") else "g"
-                    yield Statement(begin, "".join(buffer).strip(), ending, argument)
-                    buffer, begin, depth, blocks, words = [], None, 0, 0, []
-                elif name == "copy":
-                    yield Statement(at, "copy " + argument, "copy")
-                elif name in ("c", "connect"):
-                    parts = argument.split()
-                    yield Connect(at, parts[1] if len(parts) > 1 and parts[1] != "-" else "")
-                else:
-                    self.perform(name, argument)
-                continue
-            if not active or kind == "comment":
-                continue
-            if kind == "space":
-                if buffer:
-                    buffer.append(piece)
-                continue
-            begin = at if begin is None else begin
-            if kind == "word":
-                words.append(piece.lower())
-                if words[0] == "create" and {"function", "procedure"} & set(words[1:4]):
-                    blocks += (words[-1] == "begin") + (words[-1] == "case" and blocks > 0)
-                    blocks -= words[-1] == "end" and blocks > 0
-            depth += (piece == "(") - (piece == ")" and depth > 0)
-            if piece == ";" and depth == 0 and blocks == 0:
-                if buffer:
-                    yield Statement(begin, "".join(buffer))
-                buffer, begin, words = [], None, []
-            else:
-                buffer.append(piece)
-        if "".join(buffer).strip():
-            yield Statement(begin, "".join(buffer).strip())
+                if event := self.command_event(at, name, argument, pending):
+                    yield event
+            elif self.is_active() and pending.add(at, kind, piece):
+                yield from pending.take(";")
+        yield from pending.take(";")
+
+    def is_active(self):
+        """Whether all conditions around this place hold."""
+        return all(taken is True for taken in self.conditions)
+
+    def command_event(self, at, name, argument, pending):
+        """What a command sends, if it sends anything."""
+        if name in ("if", "elif", "else", "endif"):
+            self.condition(name, argument)
+        elif not self.is_active():
+            return None
+        elif name == ";":
+            pending.add(at, "text", "\\;")
+        elif name == "r":
+            pending.clear()
+        elif name in SENDING:
+            return next(pending.take(name if name in ("gset", "gexec") else "g", argument), None)
+        elif name == "copy":
+            return Statement(at, "copy " + argument, "copy")
+        elif name in ("c", "connect"):
+            parts = argument.split()
+            return Connect(at, parts[1] if len(parts) > 1 and parts[1] != "-" else "")
+        else:
+            self.perform(name, argument)
+        return None
 
     def token(self):
         """(kind, text) of what stands next; moves on behind it."""
@@ -122,13 +148,20 @@ class Script:
         if source.startswith("/*", at):
             return "text", self.take(self.block_comment(at))
         if char == "'":
-            escapes = at > 0 and source[at - 1] in "eE" and not (at > 1 and (source[at - 2].isalnum() or source[at - 2] == "_"))
+            escapes = (
+                at > 0
+                and source[at - 1] in "eE"
+                and not (at > 1 and (source[at - 2].isalnum() or source[at - 2] == "_"))
+            )
             return "text", self.take(self.quoted(at, "'", escapes))
         if char == '"':
             return "text", self.take(self.quoted(at, '"', False))
         if char == "$" and (tag := DOLLAR.match(source, at)):
             end = source.find(tag.group(), tag.end())
             return "text", self.take(len(source) if end < 0 else end + len(tag.group()))
+        if source.startswith("\\\\", at):
+            # It parts a command from the text behind it.
+            return "space", self.take(at + 2)
         if char == "\\" and (command := COMMAND.match(source, at)):
             return "command", self.command(command)
         if source.startswith("::", at):
@@ -176,7 +209,7 @@ class Script:
         end = len(self.source) if end < 0 else end
         argument = self.source[self.place : end]
         if name not in ("copy", "echo", "set", "!", "if"):
-            following = re.search(r"\s\\[a-z]", argument)
+            following = re.search(r"\s\\[a-z\\]", argument)
             if following:
                 end = self.place + following.start()
                 argument = argument[: following.start()]

@@ -8,7 +8,7 @@ import sys
 
 import fetch
 from drive import compare, drive
-from places import HERE, scratch
+from places import LOADED, scratch
 from servers import Cairn, Postgres
 from session import Lost, Session
 
@@ -50,11 +50,21 @@ class Pytest:
                     shutil.copytree(source / part, folder / "suite" / part, symlinks=True)
                 prepare(server, self.statements, options.timeout)
                 plugin = ("-p", "pytest_outcomes", "--tb=native", "--timeout", str(TEST_LIMIT))
-                command = [python, "-m", "pytest", "-q", *plugin, *self.arguments(server), *(options.files or "").split(",")]
-                environment = {"PYTHONPATH": str(HERE), **self.environment(server)}
+                command = [
+                    python,
+                    "-m",
+                    "pytest",
+                    "-q",
+                    *plugin,
+                    *self.arguments(server),
+                    *(options.files or "").split(","),
+                ]
+                environment = {"PYTHONPATH": str(LOADED), **self.environment(server)}
                 outcomes = options.out / f"{server.name}.jsonl"
                 command = [part for part in command if part]
-                found.append(drive(command, [server], outcomes, options.limit or SUITE_LIMIT, folder / "suite", environment))
+                found.append(
+                    drive(command, [server], outcomes, options.limit or SUITE_LIMIT, folder / "suite", environment)
+                )
             finally:
                 server.stop()
                 shutil.rmtree(folder, ignore_errors=True)
@@ -92,7 +102,7 @@ class SqlAlchemy(Pytest):
         return ("--dburi", url, "--maxfail", "1000000", "test/dialect/test_suite.py")
 
     def environment(self, server):
-        return {"PYTHONPATH": f"{HERE}:lib"}
+        return {"PYTHONPATH": f"{LOADED}:lib"}
 
     def test(self, name):
         return re.sub(r"_15_\d+(?=::)", "", name)
@@ -101,7 +111,18 @@ class SqlAlchemy(Pytest):
 class Psycopg(Pytest):
     title = "psycopg 3"
     # Parts that test the pool, another database, or no database at all; and what waits on purpose.
-    passed_over = ("pool", "crdb", "scripts", "test_typing.py", "test_dns.py", "test_dns_srv.py", "test_gevent.py", "test_windows.py", "test_concurrency.py", "test_concurrency_async.py")
+    passed_over = (
+        "pool",
+        "crdb",
+        "scripts",
+        "test_typing.py",
+        "test_dns.py",
+        "test_dns_srv.py",
+        "test_gevent.py",
+        "test_windows.py",
+        "test_concurrency.py",
+        "test_concurrency_async.py",
+    )
 
     def source(self):
         """PyPI's archive has no tests: they are in Debian's source package, or in a copy that CAIRN_PSYCOPG names."""
@@ -130,7 +151,13 @@ class AsyncPg(Pytest):
         return ("tests", "--deselect", "tests/test__sourcecode.py")
 
     def environment(self, server):
-        return {**super().environment(server), "PGHOST": str(server.folder), "PGUSER": "postgres", "PGDATABASE": server.database, "PGPORT": "5432"}
+        return {
+            **super().environment(server),
+            "PGHOST": str(server.folder),
+            "PGUSER": "postgres",
+            "PGDATABASE": server.database,
+            "PGPORT": "5432",
+        }
 
 
 def sqlalchemy(options):

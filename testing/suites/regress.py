@@ -1,7 +1,7 @@
 """PostgreSQL's regression files, statement by statement, on PostgreSQL and on Cairn.
 
-Each file begins with a fresh copy of the database that `test_setup.sql` makes. PostgreSQL answers twice, so that statements
-whose answers differ from run to run are known. Plans (EXPLAIN) are not compared: they are each engine's own.
+Each file begins with a fresh copy of the database that `test_setup.sql` makes. PostgreSQL answers twice, which shows
+the statements whose answers differ from run to run. Plans (EXPLAIN) are not compared: they are each engine's own.
 """
 
 import collections
@@ -38,7 +38,12 @@ class Regress:
         shutil.copytree(self.source / "data", self.folder / "data")
         (self.folder / "results").mkdir()
         (self.folder / "results").chmod(0o777)
-        self.environment = {"PG_ABS_SRCDIR": str(self.folder), "PG_ABS_BUILDDIR": str(self.folder), "PG_DLSUFFIX": ".so", "PG_LIBDIR": str(self.folder)}
+        self.environment = {
+            "PG_ABS_SRCDIR": str(self.folder),
+            "PG_ABS_BUILDDIR": str(self.folder),
+            "PG_DLSUFFIX": ".so",
+            "PG_LIBDIR": str(self.folder),
+        }
         self.direct, self.consequent, self.examples = collections.Counter(), collections.Counter(), {}
 
     def text(self, name):
@@ -50,8 +55,7 @@ class Regress:
 
     def run(self):
         names = self.names()
-        settings = () if self.options.settings == "default" else ("intervalstyle=postgres",)
-        control, cairn = Postgres(settings=settings), Cairn(self.options.cairn)
+        control, cairn = Postgres(), Cairn(self.options.cairn)
         try:
             pg, mine = self.player(control), self.player(cairn)
             wanted = pg.play(self.text("test_setup"))
@@ -77,7 +81,10 @@ class Regress:
     def play(self, player, name, copied=None):
         """For each file that this one needs, and for itself: the steps, and the places where it read data of COPY."""
         player.server.fresh()
-        return [player.play(self.text(part), copied and copied[at]) for at, part in enumerate([*NEEDS.get(name, "").split(), name])]
+        return [
+            player.play(self.text(part), copied and copied[at])
+            for at, part in enumerate([*NEEDS.get(name, "").split(), name])
+        ]
 
     def file(self, name, pg, mine):
         wanted = self.play(pg, name)
@@ -86,7 +93,10 @@ class Regress:
         played = self.play(mine, name, copied)
         counts = collections.Counter({kind: 0 for kind in ("of", "control", "plans", *KINDS)})
         blame, script = Blame(), self.text(name)
-        before = [(reference, steps) for (reference, _), (steps, _) in zip([self.setup[0], *wanted[:-1]], [self.setup[1], *played[:-1]])]
+        before = [
+            (reference, steps)
+            for (reference, _), (steps, _) in zip([self.setup[0], *wanted[:-1]], [self.setup[1], *played[:-1]])
+        ]
         for references, steps in before:
             got = {step.key: step for step in steps}
             for reference in references:
@@ -99,7 +109,9 @@ class Regress:
                     continue
                 counts["of"] += 1
                 second = again.get(step.key)
-                counts["control"] += second is not None and judge(step.sql, step.answers, second.answers)[0] == IDENTICAL
+                counts["control"] += (
+                    second is not None and judge(step.sql, step.answers, second.answers)[0] == IDENTICAL
+                )
                 kind, root = self.judge(blame, step, got.get(step.key), name)
                 counts[kind] += 1
                 if kind != IDENTICAL:
@@ -134,14 +146,27 @@ class Regress:
             total.update(counts)
         blocked = self.direct + self.consequent
         causes = [
-            {**root._asdict(), "direct": self.direct[root], "consequent": self.consequent[root], "example": self.examples.get(root, "")}
+            {
+                **root._asdict(),
+                "direct": self.direct[root],
+                "consequent": self.consequent[root],
+                "example": self.examples.get(root, ""),
+            }
             for root, _ in blocked.most_common()
         ]
         (self.options.out / "causes.json").write_text(json.dumps(causes, indent=1, ensure_ascii=False))
         return {
-            "title": "PostgreSQL's regression statements", "of": total["of"], "pass": total[IDENTICAL], "fail": total["of"] - total[IDENTICAL], "control": total["control"],
-            "settings": self.options.settings, "kinds": {kind: total[kind] for kind in KINDS}, "plans": total["plans"],
-            "files": files, "themes": self.themes(), "causes": causes[:STORED],
+            "title": "PostgreSQL's regression statements",
+            "of": total["of"],
+            "pass": total[IDENTICAL],
+            "fail": total["of"] - total[IDENTICAL],
+            "control": total["control"],
+            "settings": self.options.settings,
+            "kinds": {kind: total[kind] for kind in KINDS},
+            "plans": total["plans"],
+            "files": files,
+            "themes": self.themes(),
+            "causes": causes[:STORED],
         }
 
     def themes(self):
@@ -162,7 +187,11 @@ def report(log, number, kind, root, step, other):
     print(f"==== line {number}: {kind}" + (f", for {root.message}" if root else ""), step.sql, sep="\n", file=log)
     for side, answers in (("postgres", step.answers), ("cairn", other.answers if other else ())):
         for answer in answers:
-            shown = f"{answer.code}: {answer.message}" if answer.code else f"{answer.tag} {[list(row) for row in answer.rows[:12]]}"
+            shown = (
+                f"{answer.code}: {answer.message}"
+                if answer.code
+                else f"{answer.tag} {[list(row) for row in answer.rows[:12]]}"
+            )
             print(f"  {side:8} {shown[:1500]}", file=log)
 
 

@@ -1,6 +1,6 @@
 """The server under test and its control: each starts in a folder of its own and can be given a fresh database.
 
-Both have `info(database)`, a connection string; `fresh()`, which leaves an empty database or a copy of one that `keep()`
+Both have `info()`, a connection string; `fresh()`, which leaves an empty database or a copy of the one that `keep()`
 stored; and `revive()`, which starts a server that has ended and returns whether it had.
 """
 
@@ -35,7 +35,12 @@ class Postgres:
             shutil.chown(self.folder, "postgres")
         locale = ("--lc-collate=C", "--lc-ctype=C.UTF-8", "--lc-messages=C")
         self.call("initdb", "-D", self.folder / "data", "-U", "postgres", "--auth=trust", "-E", "UTF8", *locale)
-        quick = ("fsync=off", "listen_addresses=", "max_prepared_transactions=2", f"unix_socket_directories={self.folder}")
+        quick = (
+            "fsync=off",
+            "listen_addresses=",
+            "max_prepared_transactions=2",
+            f"unix_socket_directories={self.folder}",
+        )
         options = " ".join(f"-c {setting}" for setting in (*quick, *settings))
         self.start = ("pg_ctl", "-D", self.folder / "data", "-w", "-l", self.folder / "log", "-o", options, "start")
         self.call(*self.start)
@@ -46,15 +51,20 @@ class Postgres:
         subprocess.run(command, cwd="/", check=True, stdout=subprocess.DEVNULL)
 
     def sql(self, *statements):
-        commands = [part for statement in statements for part in ("-c", statement)]
-        self.call("psql", "-qXh", self.folder, "-U", "postgres", "-d", "template1", "-v", "client_min_messages=error", *commands)
+        commands = [
+            part for statement in ("set client_min_messages = error", *statements) for part in ("-c", statement)
+        ]
+        self.call("psql", "-qXh", self.folder, "-U", "postgres", "-d", "template1", *commands)
 
     def info(self):
         return f"host={self.folder} user=postgres dbname={self.database}"
 
     def fresh(self):
         template = "kept" if self.kept else "template0"
-        self.sql(f"drop database if exists {self.database} with (force)", f"create database {self.database} template {template}")
+        self.sql(
+            f"drop database if exists {self.database} with (force)",
+            f"create database {self.database} template {template}",
+        )
 
     def keep(self):
         """Makes the database, which nobody may have open, the one that `fresh` copies."""
@@ -62,7 +72,9 @@ class Postgres:
         self.kept = True
 
     def revive(self):
-        if subprocess.run(as_postgres([POSTGRES_BIN / "pg_ctl", "-D", self.folder / "data", "status"]), stdout=subprocess.DEVNULL).returncode:
+        if subprocess.run(
+            as_postgres([POSTGRES_BIN / "pg_ctl", "-D", self.folder / "data", "status"]), stdout=subprocess.DEVNULL
+        ).returncode:
             self.call(*self.start)
             return True
         return False
@@ -95,7 +107,17 @@ class Cairn:
     def start(self):
         for socket in self.folder.glob(".s.PGSQL.*"):
             socket.unlink()
-        serve = [self.command, "sql", "serve", f"{self.database}.db", "--socket", ".", "--trust-socket", "--password-file", "users"]
+        serve = [
+            self.command,
+            "sql",
+            "serve",
+            f"{self.database}.db",
+            "--socket",
+            ".",
+            "--trust-socket",
+            "--password-file",
+            "users",
+        ]
         with open(self.folder / "log", "ab") as log:
             command = [*serve, "--durability", "buffered", *self.options]
             self.server = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)

@@ -91,7 +91,7 @@ class Session:
             self.connection.consume_input()
 
     def wait(self, write):
-        """Until the socket is ready. Past the deadline the statement is cancelled, once, and gets a little more time."""
+        """Until the socket is ready. Past the deadline the statement is cancelled, once, and gets some more time."""
         socket = self.connection.socket
         while True:
             left = self.deadline - time.monotonic()

@@ -53,7 +53,9 @@ def records(text):
         head = lines.pop(0).split()
         end = next((at for at, line in enumerate(lines) if line.startswith("----")), len(lines))
         wanted = head[1] if len(head) > 1 else ""
-        yield Record(first, "\n".join(lines[:end]), wanted, head[2] if len(head) > 2 else "nosort", tuple(lines[end + 1 :]))
+        yield Record(
+            first, "\n".join(lines[:end]), wanted, head[2] if len(head) > 2 else "nosort", tuple(lines[end + 1 :])
+        )
 
 
 def shown(cell, kind):
@@ -148,7 +150,14 @@ class Corpus:
         cause = Cause.of(answer, record.sql).message if answer.code else "another answer"
         self.causes[suite][cause] += 1
         self.examples.setdefault(cause, f"{name}: {' '.join(record.sql.split())[:160]}")
-        print(f"==== line {record.line}: {cause}", record.sql, f"  postgres {reference}"[:600], f"  cairn    {answer}"[:600], sep="\n", file=log)
+        print(
+            f"==== line {record.line}: {cause}",
+            record.sql,
+            f"  postgres {reference}"[:600],
+            f"  cairn    {answer}"[:600],
+            sep="\n",
+            file=log,
+        )
 
 
 def run(options):

@@ -37,24 +37,44 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="name the suites")
     commands.add_parser("page", help="write the page of the book from results.json")
-    causes = commands.add_parser("causes", help="print the refusals that block most statements of the last regression run")
+    causes = commands.add_parser(
+        "causes", help="print the refusals that block most statements of the last regression run"
+    )
     causes.add_argument("--count", type=int, default=100)
     run = commands.add_parser("run", help="run suites")
     run.add_argument("suites", nargs="*", help="names of suites; all of them unless given")
-    run.add_argument("--files", help="a part of a suite: names of files, separated by commas; in regress, `core` for those that the goals name")
-    run.add_argument("--settings", choices=("regress", "default"), default="regress", help="regress: styles of dates and the zone, as pg_regress sets them or as a server has them")
-    run.add_argument("--sample", type=float, default=0.1, help="slt: the part of the files of `random` and `index` that runs (default: 0.1)")
+    run.add_argument(
+        "--files",
+        help="a part of a suite: names of files, separated by commas; in regress, `core` for those that the goals name",
+    )
+    run.add_argument(
+        "--settings",
+        choices=("regress", "default"),
+        default="regress",
+        help="regress: styles of dates and the zone, as pg_regress sets them or as a server has them",
+    )
+    run.add_argument(
+        "--sample",
+        type=float,
+        default=0.1,
+        help="slt: the part of the files of `random` and `index` that runs (default: 0.1)",
+    )
     run.add_argument("--timeout", type=float, default=20, help="seconds for one statement (default: 20)")
     run.add_argument("--limit", type=float, help="seconds for a suite of Python on one server")
-    run.add_argument("--pass-over", metavar="REGEX", help="suites of Python: do not send statements that match, to see what comes behind them")
+    run.add_argument(
+        "--pass-over",
+        metavar="REGEX",
+        help="suites of Python: do not send statements that match, to see what comes behind them",
+    )
     run.add_argument("--store", action="store_true", help="write results.json")
     for command in (run, causes):
         command.add_argument("--out", type=pathlib.Path, default=places.CACHE / "out", help="folder of all differences")
     options = parser.parse_args()
     try:
         in_environment()
-        import commands as work
-        getattr(work, options.command)(options)
+        from commands import COMMANDS
+
+        COMMANDS[options.command](options)
     except fetch.Missing as missing:
         raise SystemExit(f"suites: {missing}") from None
 

@@ -1,4 +1,4 @@
-"""Settings for Django's own test suite: where the two databases are that it wants, and a runner that writes outcomes."""
+"""Settings for Django's own test suite: where its two databases are, and a runner that writes outcomes."""
 
 import os
 
