@@ -48,9 +48,9 @@ def run(options):
         (out / "result.json").write_text(dump(result) + "\n")
         # A module of several suites returns one result for each.
         results |= {name: result} if "of" in result else result
+        if options.store:
+            places.RESULTS.write_text(dump({**stored, **results}) + "\n")
     print(table(results))
-    if options.store:
-        places.RESULTS.write_text(dump({**stored, **results}) + "\n")
 
 
 def dump(value, indent=""):

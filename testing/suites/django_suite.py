@@ -4,7 +4,7 @@ import shutil
 import sys
 
 import fetch
-from drive import compare, drive
+from drive import PASS, compare, drive
 from places import LOADED, scratch
 from servers import Cairn, Postgres
 
@@ -62,40 +62,38 @@ def run(options):
     source = fetch.sdist(f"Django=={VERSION}")
     python = fetch.venv("django", *PACKAGES)
     apps = options.files.split(",") if options.files else APPS
-    found = []
-    for make in (lambda: Postgres(DATABASE), lambda: Cairn(options.cairn, DATABASE)):
-        databases, folder = Databases(make), scratch("django")
-        try:
-            shutil.copytree(source / "tests", folder / "tests", symlinks=True)
-            found.append(trial(databases, python, folder, apps, options))
-        finally:
-            databases.stop()
-            shutil.rmtree(folder, ignore_errors=True)
-    (control, _), (mine, ended) = found
-    return compare(f"Django {VERSION}, {len(apps)} applications", control, mine, ended)
+    makes = (lambda: Postgres(DATABASE), lambda: Cairn(options.cairn, DATABASE))
+    found = [trials(Databases(make), python, source, apps, options) for make in makes]
+    control, mine = ({test: outcome for trial in part for test, outcome in trial.tests.items()} for part in found)
+    errors = {app: trial.error for app, trial in zip(apps, found[1])}
+    ended = sum(trial.ended for trial in found[1])
+    title = f"Django {VERSION}, {len(apps)} applications"
+    return compare(title, control, mine, ended, lambda test: errors.get(test.split(".")[0], ""))
 
 
-def trial(databases, python, folder, apps, options):
-    """The outcomes of all applications on one kind of server, and how often a server ended."""
-    tests, ended = {}, 0
-    for app in apps:
-        databases.fresh()
-        command = [
-            python,
-            "runtests.py",
-            "--settings",
-            "django_settings",
-            "--parallel",
-            "1",
-            "--keepdb",
-            "--noinput",
-            app,
-        ]
-        environment = {**databases.environment(), "PYTHONPATH": str(LOADED)}
-        outcomes = options.out / f"{databases.name}-{app}.jsonl"
-        part, count = drive(command, databases.servers, outcomes, options.limit or LIMIT, folder / "tests", environment)
-        passed = sum(outcome == "pass" for outcome, _ in part.values())
-        print(f"{databases.name:9} {app:28} {passed} of {len(part)} pass", file=sys.stderr, flush=True)
-        tests |= part
-        ended += count
-    return tests, ended
+def trials(databases, python, source, apps, options):
+    """A trial of each application on one kind of server."""
+    folder, found = scratch("django"), []
+    environment = {**databases.environment(), "PYTHONPATH": str(LOADED)}
+    try:
+        shutil.copytree(source / "tests", folder / "tests", symlinks=True)
+        for app in apps:
+            databases.fresh()
+            command = [
+                python,
+                "runtests.py",
+                "--settings=django_settings",
+                "--parallel=1",
+                "--keepdb",
+                "--noinput",
+                app,
+            ]
+            outcomes, limit = options.out / f"{databases.name}-{app}.jsonl", options.limit or LIMIT
+            trial = drive(command, databases.servers, outcomes, limit, folder / "tests", environment)
+            passed = sum(outcome == PASS for outcome, _ in trial.tests.values())
+            print(f"{databases.name:9} {app:28} {passed} of {len(trial.tests)} pass", file=sys.stderr, flush=True)
+            found.append(trial)
+    finally:
+        databases.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    return found

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import time
+from typing import NamedTuple
 
 PASS, FAIL, SKIP = "pass", "fail", "skip"
 # Messages of a result that are stored.
@@ -18,8 +19,20 @@ STORED = 60
 PAUSE = 0.5
 
 
+# How a program's last words name an exception.
+LAST = re.compile(r"^(?:INTERNALERROR> )?([\w.]*(?:Error|Exception|Warning): .*)", re.M)
+
+
+class Trial(NamedTuple):
+    """What became of a program: {test: (outcome, message)}, how often a server ended, and its last error."""
+
+    tests: dict
+    ended: int
+    error: str
+
+
 def drive(command, servers, outcomes, limit, folder, environment):
-    """{test: (outcome, message)} and how often a server ended. Past `limit` seconds the program is killed."""
+    """The trial of a program, which is killed after `limit` seconds."""
     outcomes.unlink(missing_ok=True)
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "SUITES_OUTCOMES": str(outcomes), **environment}
     began, ended = time.monotonic(), 0
@@ -33,14 +46,17 @@ def drive(command, servers, outcomes, limit, folder, environment):
             stderr=log,
             start_new_session=True,
         )
-        while program.poll() is None:
-            time.sleep(PAUSE)
-            ended += sum(server.revive() for server in servers)
-            if time.monotonic() > began + limit:
+        try:
+            while program.poll() is None and time.monotonic() < began + limit:
+                time.sleep(PAUSE)
+                ended += sum(server.revive() for server in servers)
+        finally:
+            if program.poll() is None:
                 os.killpg(program.pid, signal.SIGKILL)
                 program.wait()
                 print(f"suites: {outcomes.stem} did not end within {limit} seconds", flush=True)
-    return read(outcomes), ended
+    errors = LAST.findall(outcomes.with_suffix(".log").read_text(errors="replace"))
+    return Trial(read(outcomes), ended, errors[-1] if errors else "")
 
 
 def read(path):
@@ -66,8 +82,8 @@ def cause(message):
     return re.sub(r"'[^']*'|\"[^\"]*\"", "#", text)[:140]
 
 
-def compare(title, control, mine, ended):
-    """The result of a suite: cases are the tests that PostgreSQL did not skip."""
+def compare(title, control, mine, ended, why):
+    """The result of a suite: cases are the tests that PostgreSQL did not skip. `why` tells why a test did not run."""
     cases = [test for test, (outcome, _) in control.items() if outcome != SKIP]
     wanted = [test for test in cases if control[test][0] == PASS]
     missed = [test for test in wanted if mine.get(test, (None,))[0] != PASS]
@@ -75,7 +91,7 @@ def compare(title, control, mine, ended):
     counts, examples = collections.Counter(), {}
     for test in missed:
         outcome, message = mine.get(test, (None, ""))
-        key = cause(message) if outcome == FAIL else f"skipped: {cause(message)}" if outcome == SKIP else "did not run"
+        key = {FAIL: "", SKIP: "skipped: ", None: "did not run: "}[outcome] + cause(message if outcome else why(test))
         counts[key] += 1
         examples.setdefault(key, test)
     causes = [{"message": key, "count": count, "example": examples[key]} for key, count in counts.most_common(STORED)]

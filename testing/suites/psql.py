@@ -13,6 +13,7 @@ VARIABLE = re.compile(r""":(?:'(\w+)'|"(\w+)"|\{\?(\w+)\}|(\w+))""")
 COMMAND = re.compile(r"\\(\w+|[;!?])")
 # Of commands with a backslash: those that send what stands before them.
 SENDING = {"g", "gx", "gset", "gexec", "gdesc", "crosstabview", "watch"}
+STRINGS = re.compile(r"(?:re)?set\s+standard_conforming_strings(?:\s*(?:=|to)\s*'?(on|off))?", re.I)
 NEVER = object()
 
 
@@ -77,6 +78,8 @@ class Script:
         self.source, self.environment = source, environment
         self.variables = {}
         self.place, self.conditions = 0, []
+        # Whether a backslash in a plain literal is an escape, as the script sets it.
+        self.escapes = False
 
     def line(self, at):
         return self.source.count("\n", 0, at) + 1
@@ -103,8 +106,14 @@ class Script:
                 if event := self.command_event(at, name, argument, pending):
                     yield event
             elif self.is_active() and pending.add(at, kind, piece):
-                yield from pending.take(";")
+                for statement in pending.take(";"):
+                    self.notice(statement.sql)
+                    yield statement
         yield from pending.take(";")
+
+    def notice(self, sql):
+        if found := STRINGS.match(sql):
+            self.escapes = (found[1] or "").lower() == "off"
 
     def is_active(self):
         """Whether all conditions around this place hold."""
@@ -148,11 +157,9 @@ class Script:
         if source.startswith("/*", at):
             return "text", self.take(self.block_comment(at))
         if char == "'":
-            escapes = (
-                at > 0
-                and source[at - 1] in "eE"
-                and not (at > 1 and (source[at - 2].isalnum() or source[at - 2] == "_"))
-            )
+            before = source[max(at - 2, 0) : at].lower()
+            prefixed = before[-1:] == "e" and not (before[:-1].isalnum() or before[:-1] == "_")
+            escapes = prefixed or self.escapes and before != "u&"
             return "text", self.take(self.quoted(at, "'", escapes))
         if char == '"':
             return "text", self.take(self.quoted(at, '"', False))

@@ -42,35 +42,25 @@ class Pytest:
     def run(self, options):
         source = self.source()
         python = fetch.venv(type(self).__name__.lower(), *PYTEST, *self.packages)
-        found = []
-        for make in (lambda: Postgres(**self.servers), lambda: Cairn(options.cairn)):
-            server, folder = make(), scratch("suite")
-            try:
-                for part in self.parts or (".",):
-                    shutil.copytree(source / part, folder / "suite" / part, symlinks=True)
-                prepare(server, self.statements, options.timeout)
-                plugin = ("-p", "pytest_outcomes", "--tb=native", "--timeout", str(TEST_LIMIT))
-                command = [
-                    python,
-                    "-m",
-                    "pytest",
-                    "-q",
-                    *plugin,
-                    *self.arguments(server),
-                    *(options.files or "").split(","),
-                ]
-                environment = {"PYTHONPATH": str(LOADED), **self.environment(server)}
-                outcomes = options.out / f"{server.name}.jsonl"
-                command = [part for part in command if part]
-                found.append(
-                    drive(command, [server], outcomes, options.limit or SUITE_LIMIT, folder / "suite", environment)
-                )
-            finally:
-                server.stop()
-                shutil.rmtree(folder, ignore_errors=True)
-        (control, _), (mine, ended) = found
-        control, mine = ({self.test(name): outcome for name, outcome in tests.items()} for tests in (control, mine))
-        return compare(self.title, control, mine, ended)
+        makes = (lambda: Postgres(**self.servers), lambda: Cairn(options.cairn))
+        found = [self.trial(make(), python, source, options) for make in makes]
+        control, mine = ({self.test(name): outcome for name, outcome in trial.tests.items()} for trial in found)
+        return compare(self.title, control, mine, found[1].ended, lambda test: found[1].error)
+
+    def trial(self, server, python, source, options):
+        folder = scratch("suite")
+        try:
+            for part in self.parts or (".",):
+                shutil.copytree(source / part, folder / "suite" / part, symlinks=True)
+            prepare(server, self.statements, options.timeout)
+            command = [python, "-m", "pytest", "-q", "--tb=native", "-p", "pytest_outcomes", "--timeout", TEST_LIMIT]
+            command += [*self.arguments(server), *(options.files.split(",") if options.files else ())]
+            environment = {"PYTHONPATH": str(LOADED), **self.environment(server)}
+            outcomes, limit = options.out / f"{server.name}.jsonl", options.limit or SUITE_LIMIT
+            return drive(command, [server], outcomes, limit, folder / "suite", environment)
+        finally:
+            server.stop()
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def prepare(server, statements, seconds):
@@ -112,17 +102,9 @@ class Psycopg(Pytest):
     title = "psycopg 3"
     # Parts that test the pool, another database, or no database at all; and what waits on purpose.
     passed_over = (
-        "pool",
-        "crdb",
-        "scripts",
-        "test_typing.py",
-        "test_dns.py",
-        "test_dns_srv.py",
-        "test_gevent.py",
-        "test_windows.py",
-        "test_concurrency.py",
-        "test_concurrency_async.py",
-    )
+        "pool crdb scripts test_typing.py test_dns.py test_dns_srv.py test_gevent.py test_windows.py"
+        " test_concurrency.py test_concurrency_async.py"
+    ).split()
 
     def source(self):
         """PyPI's archive has no tests: they are in Debian's source package, or in a copy that CAIRN_PSYCOPG names."""

@@ -17,6 +17,7 @@ $CAIRN_CACHE/suites when they first run; --out has every difference in full.
 import argparse
 import os
 import pathlib
+import signal
 import sys
 
 sys.dont_write_bytecode = True
@@ -70,6 +71,8 @@ def main():
     for command in (run, causes):
         command.add_argument("--out", type=pathlib.Path, default=places.CACHE / "out", help="folder of all differences")
     options = parser.parse_args()
+    # Servers and programs are ended on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         in_environment()
         from commands import COMMANDS
