@@ -11,6 +11,7 @@ from judge import IDENTICAL
 # Rows of the tables of causes.
 SHOWN = 40
 WIDTH = 100
+ORDER = ("regress", "slt", "slt-random", "sqlalchemy", "django", "psycopg", "asyncpg")
 
 HEAD = """# Compared with PostgreSQL's and SQLite's tests
 
@@ -40,6 +41,7 @@ The {plans:,} EXPLAIN statements are left out, because a plan belongs to its eng
 
 
 def write(results):
+    results = {name: results[name] for name in ORDER if name in results}
     parts = [HEAD, "## All suites", suites(results)]
     if regress := results.get("regress"):
         parts += [REGRESS.format(**regress).rstrip(), files(regress["files"])]
@@ -72,7 +74,8 @@ def grid(head, rows):
 
 
 def share(part, whole):
-    return f"{100 * part / whole:.1f} %" if whole else ""
+    """A percentage that is rounded down: 100.0 is all of them."""
+    return f"{1000 * part // whole / 10:.1f} %" if whole else ""
 
 
 def suites(results):
@@ -83,7 +86,7 @@ def suites(results):
             title += f" ({result['files']} of {result['of_files']} files)"
         counts = (result["pass"], result["fail"], result["of"], result["control"])
         rows.append((title, *(f"{count:,}" for count in counts), share(result["pass"], result["control"])))
-    return grid(("suite", "pass:", "fail:", "of:", "PostgreSQL:", "of those:"), rows)
+    return grid(("suite", "pass:", "fail:", "of:", "PostgreSQL:", "Cairn, of those:"), rows)
 
 
 def files(of):

@@ -24,7 +24,7 @@ OUT = {
     "collations of ICU, and encodings other than UTF-8": (
         "collate.icu.utf8 collate.linux.utf8 conversion encoding euc_kr jsonpath_encoding json_encoding"
     ),
-    "what psql itself shows": "psql psql_crosstab",
+    "the display of psql": "psql psql_crosstab",
     "the optimizer's plans": "explain incremental_sort memoize partition_join partition_prune join_hash tuplesort",
     "event triggers, rules and hooks of the server": "event_trigger infinite_recurse object_address rules",
     "XML": "xml xmlmap",
