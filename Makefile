@@ -1,7 +1,7 @@
 # Thin on purpose: a target is a line or two, the work is in scripts/ and in the `cairn` command.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: demo install test lint soak bench-quick bench-full bench-hash bench-kv bench-pool bench-index bench-sql report clients compat fuzz docs clean help
+.PHONY: demo install test lint soak bench-quick bench-full bench-hash bench-kv bench-pool bench-index bench-sql report clients sql-suites compat fuzz docs clean help
 
 # CAIRN_CACHE, CARGO_TARGET_DIR and PATH, unless they are set already.
 ENV := . scripts/env.sh;
@@ -62,6 +62,10 @@ report: ## the HTML report of the newest run in benchmark-results/, or of ARGS="
 clients: ## clients of PostgreSQL against the server: psql, pgbench, psycopg, JDBC, sqlx, SQLAlchemy
 	@scripts/setup build
 	@$(ENV) cargo build -p cairn && testing/compat/clients/run $(ARGS)
+
+sql-suites: ## tests of PostgreSQL, SQLite, SQLAlchemy, Django and drivers against the server; ARGS="run regress", ARGS=causes, ARGS=--help
+	@scripts/setup build postgres
+	@$(ENV) cargo build --release -p cairn && CAIRN="$$CARGO_TARGET_DIR/release/cairn" testing/suites/suites.py $(or $(ARGS),run)
 
 compat: ## exchange files with Sparkey's own Java library
 	@scripts/setup build java tools

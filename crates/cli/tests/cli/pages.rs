@@ -48,6 +48,7 @@ pages! {
     comparison_dkv = "docs/src/comparison/dkv.md",
     comparison_rollingstone = "docs/src/comparison/rollingstone.md",
     comparison_sparkey = "docs/src/comparison/sparkey.md",
+    comparison_sql_suites = "docs/src/comparison/sql-suites.md",
     hash = "docs/src/engines/hash.md",
     kv_command = "docs/src/engines/kv-command.md",
     kv_benchmark = "docs/src/engines/kv-benchmark.md",
