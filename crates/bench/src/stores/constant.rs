@@ -2,8 +2,8 @@
 //!
 //! A [`ConstantStore`] is one writer with its files. It offers one or more [`Variant`]s: ways to
 //! open the same files, each measured as a contender of its own. The clock runs around whole chunks
-//! of keys, and the loop over the keys is compiled inside each engine (see [`lookups`]), so the
-//! calls through `dyn` cost nothing measurable.
+//! of keys, and the loop over the keys is compiled inside each engine (see [`super::lookups`]), so
+//! the calls through `dyn` cost nothing measurable.
 
 use std::fmt;
 use std::path::Path;

@@ -41,7 +41,7 @@ struct Captured {
 }
 
 /// A snapshot of a disk with its pending changes. Any number of crash images can be drawn from it.
-/// Each image is a fresh [`FaultFs`], ready for a recovery that may crash in turn.
+/// Each image is a fresh [`FaultFs`](super::FaultFs), ready for a recovery that may crash in turn.
 ///
 /// Cheap: it shares all bytes with the original disk. Drawing an image costs work only for files
 /// with pending changes.
@@ -59,6 +59,8 @@ pub struct CrashPoint {
 impl CrashPoint {
     /// Returns the number of operations before this point. Everything that an engine acknowledged
     /// while [`FaultFs::operation_count`] was at most this must have survived.
+    ///
+    /// [`FaultFs::operation_count`]: super::FaultFs::operation_count
     pub fn operation(&self) -> u64 {
         self.operation
     }
