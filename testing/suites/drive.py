@@ -19,8 +19,9 @@ STORED = 60
 PAUSE = 0.5
 
 
-# How a program's last words name an exception.
+# How a program's last words name an exception, and one of a driver, which is the cause of others.
 LAST = re.compile(r"^(?:INTERNALERROR> )?([\w.]*(?:Error|Exception|Warning): .*)", re.M)
+DRIVERS = re.compile(r"^(?:INTERNALERROR> )?((?:psycopg2?\.errors|asyncpg\.exceptions[\w.]*)\.\w+: .*)", re.M)
 
 
 class Trial(NamedTuple):
@@ -55,8 +56,12 @@ def drive(command, servers, outcomes, limit, folder, environment):
                 os.killpg(program.pid, signal.SIGKILL)
                 program.wait()
                 print(f"suites: {outcomes.stem} did not end within {limit} seconds", flush=True)
-    errors = LAST.findall(outcomes.with_suffix(".log").read_text(errors="replace"))
-    return Trial(read(outcomes), ended, errors[-1] if errors else "")
+    return Trial(read(outcomes), ended, last_error(outcomes.with_suffix(".log").read_text(errors="replace")))
+
+
+def last_error(log):
+    errors = DRIVERS.findall(log) or LAST.findall(log)
+    return errors[-1] if errors else ""
 
 
 def read(path):
