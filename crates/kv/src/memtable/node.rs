@@ -146,8 +146,10 @@ impl Node {
         if len == 0 {
             return Some(Order::Equal);
         }
-        for (index, (word, prefix)) in probe.words.iter().zip(&self.prefix).enumerate() {
+        for (index, prefix) in self.prefix.iter().enumerate() {
             let Some(bytes @ 1..) = len.checked_sub(8 * index) else { break };
+            // Both have as many words. A zip of the two would not be inlined.
+            let Some(word) = probe.words.get(index) else { break };
             let mask = u64::MAX << (64 - 8 * bytes.min(8));
             match (word & mask).cmp(&(prefix.load(Ordering::Acquire) & mask)) {
                 Order::Equal => {}
