@@ -28,6 +28,7 @@ use datafusion::physical_expr::{
     AcrossPartitions, Distribution, LexOrdering, OrderingRequirements, PhysicalExpr,
 };
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::output_requirements::OutputRequirementExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::limit::GlobalLimitExec;
@@ -62,6 +63,11 @@ impl PhysicalOptimizerRule for HideSorts {
             {
                 hides = true;
                 return hidden_offset(limit).map(Transformed::yes);
+            }
+            if let Some(required) = plan.downcast_ref::<OutputRequirementExec>()
+                && required.input().is::<HiddenSort>()
+            {
+                return Ok(Transformed::yes(without_order(required)));
             }
             let Some(sort) = plan.downcast_ref::<SortExec>() else { return Ok(Transformed::no(plan)) };
             let is_opaque = sort.properties().output_ordering().is_none() || differs_between_parts(sort);
@@ -118,6 +124,14 @@ fn differs_between_parts(sort: &SortExec) -> bool {
         matches!(properties.is_expr_constant(expr), Some(AcrossPartitions::Heterogeneous))
     };
     sort.expr().iter().any(|by| differs(&by.expr))
+}
+
+/// Requires no order of the rows of a query that a sealed operator returns. That operator stays in
+/// any case, with nothing above it that could change the order, and the order that was noted for
+/// the query lacks the columns that are constant in each part of a UNION.
+fn without_order(required: &OutputRequirementExec) -> Plan {
+    let fetch = required.fetch();
+    Arc::new(OutputRequirementExec::new(required.input(), None, Distribution::SinglePartition, fetch))
 }
 
 /// Returns the sort that a plan is, or that it does by merging sorted partitions.
