@@ -136,6 +136,10 @@ fn without_order(required: &OutputRequirementExec) -> Plan {
 
 /// Returns the sort that a plan is, or that it does by merging sorted partitions.
 fn whole_sort(plan: &Plan) -> Option<SortExec> {
+    // DataFusion notes the order of a query directly above its sort, below the limit.
+    if let Some(required) = plan.downcast_ref::<OutputRequirementExec>() {
+        return whole_sort(&required.input());
+    }
     if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
         let part = merge.input().downcast_ref::<SortExec>()?;
         let is_unlimited = merge.fetch().is_none() && part.fetch().is_none();
