@@ -427,6 +427,14 @@ fn unions_of_constants_are_sorted() {
                       union all select distinct 1, timestamp '2024-03-31 01:30:00', \
                       (select u.v from t u where u.id = t.id) from t order by 2 desc, 3, 1 offset 2";
     assert_eq!(ask(&mut c, correlated), sorted[2..]);
+    // A sort within the last part must not be applied to all rows.
+    run(&mut c, "create table u (id int, v text unique, w text, primary key (id, v))");
+    run(&mut c, "insert into u values (1, 'c', 'cc'), (2, 'b', 'b'), (3, '', '')");
+    let inner = "select 1 as a, null::timestamp as b, 'a' as v union all \
+                 (select distinct 1, timestamp '2024-03-31 01:30:00', (select x.w from u x where x.v = u.w) from u \
+                 order by 1 desc nulls last, 3 nulls first, 2 nulls first)";
+    let found = ask(&mut c, &format!("{inner} order by 2 desc, 3 nulls first, 1 nulls first offset 2"));
+    assert_eq!(found, ["1|2024-03-31 01:30:00|", "1|2024-03-31 01:30:00|b"]);
     let none = "select distinct true as a, null::date as b, 1::bigint as c from t order by 2, 3 desc, 1";
     assert_eq!(ask(&mut c, &format!("select * from ({none}) q order by 3, 1")), ["t|NULL|1"]);
     let except = "(select 1::bigint as a, 1::real as b from t order by 2, 1) \

@@ -126,6 +126,14 @@ fn differs_between_parts(sort: &SortExec) -> bool {
     sort.expr().iter().any(|by| differs(&by.expr))
 }
 
+/// Whether a plan is a sealed operator, below any note of the query's order.
+fn is_sealed(plan: &Plan) -> bool {
+    match plan.downcast_ref::<OutputRequirementExec>() {
+        Some(required) => is_sealed(&required.input()),
+        None => plan.is::<HiddenSort>(),
+    }
+}
+
 /// Requires no order of the rows of a query that a sealed operator returns. That operator stays in
 /// any case, with nothing above it that could change the order, and the order that was noted for
 /// the query lacks the columns that are constant in each part of a UNION.
@@ -163,7 +171,7 @@ fn hidden_offset(limit: &GlobalLimitExec) -> Result<Plan> {
         _ => Arc::clone(input),
     };
     // A sealed sort stays where it is, so nothing is required of it.
-    let order = match sealed.is::<HiddenSort>() {
+    let order = match is_sealed(&sealed) {
         true => None,
         false => sealed.output_ordering().cloned(),
     };
