@@ -484,6 +484,11 @@ fn defaults_of_lag_are_not_rounded() {
                from generate_series(1, 2) as s(g) order by g";
     let found = ask(&mut c, sql);
     assert_eq!(found, ["-1.5|2.0|2.00|0.5", "1.0|2.5|1.25|1"]);
+    // An untyped default is of the type of the value, with its time zone.
+    let zoned = "select lag(at, 1, '2000-01-01') over (order by at)::text \
+                 from (values ('1999-12-31 23:59:59+00'::timestamptz)) t(at)";
+    assert_eq!(ask(&mut c, zoned), ["2000-01-01 00:00:00+00"]);
+    assert_eq!(fails(&mut c, &zoned.replace("2000-01-01", "no time")), "22007");
 }
 
 /// Goal: sums beside a DISTINCT aggregate keep the type that the statement was coerced to.

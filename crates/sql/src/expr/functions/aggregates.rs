@@ -73,6 +73,11 @@ pub(super) static ROWS: &[Function] = &[
     least("min", &[Timestamp], Timestamp),
     least("min", &[TimestampTz], TimestampTz),
     least("min", &[Interval], Interval),
+    // Listed by the grammar: `pg_proc` has no form of it without WITHIN GROUP.
+    aggregate("percentile_cont", &[Double], Double).grammar().doc(
+        "Value at a fraction of the sorted values, interpolated: `WITHIN GROUP (ORDER BY x)`.",
+        &[("(select percentile_cont(0.5) within group (order by x) from (values (1.0::float8), (2), (4)) t(x))", "2")],
+    ),
     of_pairs("regr_avgx", "Mean of the second argument, where both are known."),
     of_pairs("regr_avgy", "Mean of the first argument, where both are known."),
     aggregate("regr_count", &[Double, Double], BigInt).doc(

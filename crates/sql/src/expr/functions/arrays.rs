@@ -27,6 +27,10 @@ pub(super) static ROWS: &[Function] = &[
         "Position of the first such element.",
         &[("array_position(array['sun', 'mon', 'tue'], 'mon')", "2")],
     ),
+    general("array_positions", &[AnyArray, AnyElement], AnyArray).doc(
+        "Positions of all such elements.",
+        &[("array_positions(array['A', 'A', 'B', 'A'], 'A')", "{1,2,4}")],
+    ),
     general("array_prepend", &[AnyElement, AnyArray], AnyArray)
         .called_on_null()
         .doc("Adds an element at the start.", &[("array_prepend(1, array[2, 3])", "{1,2,3}")]),

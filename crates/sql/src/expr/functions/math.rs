@@ -51,6 +51,9 @@ pub(super) static ROWS: &[Function] = &[
     Function::new("power", &[Double, Double], Double, Body::Form(Form::Operator(Operator::Power, "^")))
         .aliases(&["pow"])
         .doc("Power.", &[("power(9, 3)", "729"), ("pow(2, 10)", "1024"), ("power(-8, 0.5)", "2201F")]),
+    function("pi", &[], Double, |_| Ok(Datum::Double(std::f64::consts::PI)))
+        .native()
+        .doc("Ratio of a circle's circumference to its diameter.", &[("pi()", "3.141592653589793")]),
     of_double("radians", analytic::radians)
         .doc("Converts degrees to radians.", &[("radians(45.0)", "0.7853981633974483")]),
     of_double("sin", analytic::sin).doc("Sine of radians.", &[("sin(0)", "0")]),

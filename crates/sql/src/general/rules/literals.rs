@@ -352,7 +352,7 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
             check_cast(&of, &field, schema)?;
             Transformed::yes(zone_marks::of_cast(Expr::Cast(Cast { expr: of, field }), schema))
         }
-        Expr::WindowFunction(function) => window(function, schema),
+        Expr::WindowFunction(function) => window(function, schema)?,
         other => Transformed::no(other),
     })
 }
@@ -390,10 +390,10 @@ fn check_cast(of: &Expr, to: &FieldRef, schema: &DFSchema) -> Result<()> {
 
 /// Replaces a RANGE frame without offsets by the equivalent GROUPS frame, which DataFusion supports
 /// for all types.
-fn window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Transformed<Expr> {
+fn window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Result<Transformed<Expr>> {
     intervals::in_order(&mut function.params.order_by, schema);
     if matches!(function.fun.name(), "lag" | "lead") {
-        with_type_of_default(&mut function.params.args, schema);
+        with_type_of_default(&mut function.params.args, schema)?;
     }
     let open = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::CurrentRow => true,
@@ -418,20 +418,31 @@ fn window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Transformed<E
         function.params.window_frame =
             WindowFrame::new_bounds(WindowFrameUnits::Groups, bound(start), bound(end));
     }
-    Transformed::yes(Expr::WindowFunction(function))
+    Ok(Transformed::yes(Expr::WindowFunction(function)))
 }
 
-/// Gives the value and the default of `lag` and `lead` the type that holds both, if they are numbers.
-/// DataFusion converts the default to the type of the value, which may round it.
-fn with_type_of_default(args: &mut [Expr], schema: &DFSchema) {
-    let [value, _, default] = args else { return };
+/// Gives the value and the default of `lag` and `lead` the type that holds both, if they are
+/// numbers; an untyped default is parsed as the type of the value. DataFusion converts the default
+/// to the type of the value, which may round it.
+///
+/// Errors: as [`typed`].
+fn with_type_of_default(args: &mut [Expr], schema: &DFSchema) -> Result<()> {
+    let [value, _, default] = args else { return Ok(()) };
+    if is_quoted(default)
+        && let Some(kind) = type_beside(value, Operator::Eq, schema)
+    {
+        *default = *typed(Box::new(std::mem::take(default)), &kind)?;
+        return Ok(());
+    }
     let (Some(of_value), Some(of_default)) = (type_of(value, schema), type_of(default, schema)) else {
-        return;
+        return Ok(());
     };
     if of_value == of_default || !of_value.is_numeric() || !of_default.is_numeric() {
-        return;
+        return Ok(());
     }
-    let Some(kind) = get_coerce_type_for_case_expression(&[of_value], Some(&of_default)) else { return };
+    let Some(kind) = get_coerce_type_for_case_expression(&[of_value], Some(&of_default)) else {
+        return Ok(());
+    };
     for arg in [value, default] {
         *arg = match std::mem::take(arg) {
             Expr::Literal(literal, metadata) => match literal.cast_to(&kind) {
@@ -441,6 +452,7 @@ fn with_type_of_default(args: &mut [Expr], schema: &DFSchema) {
             other => Expr::Cast(Cast::new(Box::new(other), kind.clone())),
         };
     }
+    Ok(())
 }
 
 /// Whether an expression is an untyped literal.
