@@ -84,6 +84,37 @@ fn between_older_and_newer() {
     assert_eq!(pairs(&db), new);
 }
 
+/// Goal: ingested entries are newer than a range deletion in the memtable, which has no entry in
+/// their range that would show the overlap.
+/// Method: a range deletion alone in the memtable, over older tables and over nothing; ranges that
+/// only touch the ingested table's.
+#[test]
+fn over_a_range_deletion_in_the_memtable() {
+    for has_older in [true, false] {
+        for deleted in [0..100, 15..16, 0..11, 19..40] {
+            let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+            let db = open(&fs);
+            if has_older {
+                fill(&db, 10..20, 1);
+                db.compact_range(..).unwrap();
+            }
+            db.delete_range(key(deleted.start), key(deleted.end)).unwrap();
+            build(&fs, "/t", 10..20, 2, false);
+            db.ingest(&["/t"], &COPY).unwrap();
+            assert_eq!(pairs(&db), expected(10..20, 2), "{deleted:?}");
+            for number in 10..20 {
+                assert_eq!(
+                    db.get(key(number)).unwrap().as_deref(),
+                    Some(&value(number, 2)[..]),
+                    "{deleted:?}"
+                );
+            }
+            drop(db);
+            assert_eq!(pairs(&open(&fs)), expected(10..20, 2), "{deleted:?}, reopened");
+        }
+    }
+}
+
 /// Goal: a bulk load goes to the last level and is not compacted; overlapping tables stay above.
 /// Method: loads into an empty store, beside the data, over it.
 #[test]
